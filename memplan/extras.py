@@ -3,11 +3,58 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Final
 
-from memplan.errors import MissingExtraError
+from memplan.errors import MissingExtraError, listed
 
-__all__ = ["require"]
+__all__ = ["check", "is_installed", "require"]
+
+_LIBRARIES: Final = {
+    "executorch": ("executorch",),
+    "onnx": ("onnx",),
+    "plot": ("matplotlib",),
+    "tflm": ("tflite_micro", "flatbuffers"),
+    "torch": ("torch",),
+    "view": ("bokeh",),
+    "xla": ("google.protobuf",),
+}
+
+
+def check(*extras: str) -> None:
+    """Refuse work that needs libraries which are not there, before it begins; none is imported.
+
+    Parameters
+    ----------
+    extras
+        Of the package; each may be named several times.
+
+    Raises
+    ------
+    MissingExtraError
+        If a library is missing; the sentence names all of them, and the extras to install.
+    """
+    missing = {
+        library: extra
+        for extra in extras
+        for library in _LIBRARIES[extra]
+        if not is_installed(library)
+    }
+    if missing:
+        what = "the library" if len(missing) == 1 else "the libraries"
+        needed = ",".join(dict.fromkeys(missing.values()))
+        raise MissingExtraError(
+            f"this needs {what} {listed(list(missing), quote=False)}: "
+            f"pip install 'memplan[{needed}]'"
+        )
+
+
+def is_installed(library: str) -> bool:
+    """Return whether a library is there, without importing it."""
+    try:
+        return find_spec(library) is not None
+    except (ModuleNotFoundError, ValueError):  # the package around it is missing
+        return False
 
 
 def require(module: str, *, extra: str, package: str = "memplan") -> Any:

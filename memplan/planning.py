@@ -184,6 +184,7 @@ def plan_model(
     >>> planned.plan.peak, planned.in_place
     (8, False)
     """
+    solvers.registry.check_libraries(solvers.registry.parse(solver)[0])
     budget = _SharedBudget(timeout, nodes)
     possible = layouts(_load_model(model, capacity, dims, include, pins), in_place=in_place)
     if proof is not None and (in_place or possible[-1].in_place):

@@ -158,6 +158,11 @@ def command(
             raise typer.BadParameter("plans of paths need --c-header alone", param_hint="'--path'")
         _write_paths(input, reading_options, paths, limits, header, name, budget)
         return
+    if model and detect(input) == "tflite":
+        from memplan.sources.tflite.model import load
+        from memplan.targets.tflite_micro import require_library
+
+        require_library(load(Path(input)))
     chosen = _make_plan(input, reading_options, plan, limits, tflite=bool(model or shim))
     check_budget(budget, chosen.plan.peak or 0)
 

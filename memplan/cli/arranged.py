@@ -29,7 +29,6 @@ def write_arranged(
     `asked` are more arguments of `memplan.arrange`: `order`, `bands`, `capacity`, and limits.
     """
     from memplan import formats
-    from memplan.errors import MemplanError
     from memplan.pipeline import arrange
     from memplan.sources import detect
 
@@ -46,8 +45,7 @@ def write_arranged(
         pure=rewriting.pure or (),
         **asked,
     )
-    if not found.fits:
-        raise MemplanError(found.explain_excess(rewriting.max_extra))
+    found.require_fit(rewriting.max_extra)
     if not rewriting.allow_inexact and not header:
         found.require_equal()
     details = found.best.written.details

@@ -49,7 +49,7 @@ def command(
     the file.
     """
     output.check_output(out, input)
-    form = "html" if out is None else output.choose_drawing(out)
+    form = output.choose_drawing(out, input)
 
     from memplan import yardsticks
     from memplan.rewrite.bands import find_frontier

@@ -103,6 +103,7 @@ def command(
         format = ReportFormat.JSON
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
+    output.check_libraries(before, after)
 
     from memplan.analysis.compare import NODES, compare
 

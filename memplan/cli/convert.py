@@ -89,10 +89,11 @@ def command(
     from memplan.errors import FormatError
     from memplan.plan import Plan
 
+    drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
+    output.check_libraries(input, extras=("plot",) * drawn)
     model = options.Model(dim, limit_factor=limit_factor, part=part)
     what = formats.load_plan(input) if plan or problem else _load(input, model)
     owner = formats.load(problem) if problem else None
-    drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
     written = format.value if format else formats.choose_format(out)
     if isinstance(what, Plan):
         if drawn or written in ("dot", "graphml"):

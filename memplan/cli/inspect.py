@@ -58,6 +58,7 @@ def command(
     """
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
+    output.check_libraries(input, extras=("torch",) * measure)
     loaded = reading.read_input(input, model, constraints)
     if why is not None:
         output.line(_explain_sharing(loaded, *why))

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
@@ -146,23 +146,54 @@ def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
             raise typer.BadParameter(f"{other} names the same file", param_hint=f"'{option}'")
 
 
-def choose_drawing(path: str) -> str:
+def choose_drawing(path: str | None, *inputs: str, solvers: Iterable[str] = ()) -> str | None:
     """Return whether a suffix asks for a page, or for which kind of picture, before the work.
 
     Raises
     ------
     FormatError
         For a suffix of neither.
+    MissingExtraError
+        If a library is missing that draws it, or reads the inputs.
     """
+    if path is None:
+        check_libraries(*inputs, solvers=solvers)
+        return None
     from memplan.view import picture
 
     if path.lower().endswith(".html"):
-        return "html"
-    try:
-        return picture.format_of(path)
-    except FormatError:
-        message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
-        raise FormatError(path, message) from None
+        form = "html"
+    else:
+        try:
+            form = picture.format_of(path)
+        except FormatError:
+            message = "the suffix must be .html for a page, or .png, .svg or .pdf for a picture"
+            raise FormatError(path, message) from None
+    extra = "view" if form == "html" else "plot"
+    check_libraries(*inputs, extras=(extra,), solvers=solvers)
+    return form
+
+
+def check_libraries(*inputs: str, extras: Iterable[str] = (), solvers: Iterable[str] = ()) -> None:
+    """Refuse what needs libraries that are not there, before the work: all in one sentence.
+
+    Parameters
+    ----------
+    inputs
+        Files that will be read.
+    extras
+        What else is needed.
+    solvers
+        Which solvers will be called; one that does not exist is refused too.
+    """
+    from memplan.extras import check
+    from memplan.solvers import registry
+    from memplan.sources import find_extra
+
+    for solver in solvers:
+        registry.check_libraries(registry.parse(solver)[0])
+    needed = (find_extra(path) for path in inputs)
+    check(*extras, *(each for each in needed if each is not None))
 
 
 def _same(path: str, other: str) -> bool:

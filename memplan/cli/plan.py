@@ -96,6 +96,7 @@ def command(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
     _check_order(order, pure, out, format, measure)
+    output.check_libraries(input, extras=("torch",) * measure, solvers=[solver])
     # Reserved ranges and pins are for what is planned.
     held = options.Constraints(constraints.capacity) if order else constraints
     loaded = reading.read_input(input, model, held)

@@ -58,6 +58,7 @@ def command(
 
     path, name = script.parse_target(target)
     output.check_output(out, path)
+    output.check_libraries(extras=("torch",))
 
     from memplan import formats
     from memplan.errors import FormatError

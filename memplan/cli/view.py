@@ -144,10 +144,10 @@ def command(
     several plans. A plan in CSV contains its lifetimes, so that it can be drawn without a problem.
     """
     terminal = terminal or out is None
-    form = None if out is None else output.choose_drawing(out)
+    others = recorded_from or []
+    form = output.choose_drawing(out, problem, *others, solvers=solver or ())
     if width is not None and form in (None, "html"):
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
-    others = recorded_from or []
     output.check_output(out, problem, *([plan] if plan else []), *others)
     if pure and not order:
         raise typer.BadParameter("it needs --order", param_hint="'--pure'")

@@ -11,18 +11,21 @@ measured; the best is kept. With a capacity, the first that fits is enough.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, MissingExtraError, PlanError
 from memplan.notes import Note
 from memplan.pipeline.writers import Comparison, Variant, Writer, Written, graph_of
-from memplan.plan import Plan
-from memplan.planning import Planned, PlanningInterrupted, plan_model
-from memplan.rewrite import Reordered, find_floor, reorder_to_plan
-from memplan.rewrite.bands import MAX_EXTRA, Frontier, Point, find_frontier
+from memplan.plan import Plan, Status
+from memplan.planning import Planned, PlanningInterrupted, layouts, plan_model
+from memplan.rewrite import Reordered, find_floor, reorder, reorder_to_plan
+from memplan.rewrite.bands import MAX_EXTRA, WORK, Cut, Frontier, Point, find_frontier
+from memplan.solvers.limits import check_seconds
+from memplan.sources import Loaded
 
 __all__ = ["Arranged", "Draft", "Step", "arrange", "plan_in_order"]
 
@@ -146,6 +149,21 @@ class Arranged:
         return self.best.arena
 
     @property
+    def peak(self) -> int:
+        """As `arena`: of a runtime that takes no plan, the most bytes that are live at one time."""
+        return self.arena
+
+    @property
+    def given_peak(self) -> int:
+        """As `peak`, of the program as it was."""
+        return self.drafts[0].arena
+
+    @property
+    def cut(self) -> Cut | None:
+        """The operators of the bands that were chosen; `None` without bands."""
+        return self.best.variant.cut
+
+    @property
     def fits(self) -> bool:
         """Whether the arena is within the capacity."""
         return self.capacity is None or self.arena <= self.capacity
@@ -170,8 +188,7 @@ class Arranged:
     @property
     def macs(self) -> int:
         """Multiplications that bands repeat."""
-        cut = self.best.variant.cut
-        return 0 if cut is None else cut.macs - cut.uncut.macs
+        return 0 if self.cut is None else self.cut.macs - self.cut.uncut.macs
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -194,11 +211,18 @@ class Arranged:
             return ""
         return f": {self.frontier.explain(self.point or self.frontier.points[0])}"
 
-    def explain_excess(self, max_extra: float | None = None) -> str:
-        """Return by how much the smallest arena is above the capacity, and what holds it up."""
-        assert self.capacity is not None
+    def require_fit(self, max_extra: float | None = None) -> None:
+        """Refuse a program that does not fit.
+
+        Raises
+        ------
+        MemplanError
+            If the arena is above the capacity; the sentence says by how much, and what holds it up.
+        """
+        if self.capacity is None or self.fits:
+            return
         limit = "" if max_extra is None else f" with at most {max_extra:.0%} more work"
-        return (
+        raise MemplanError(
             f"{self.name}: the smallest arena found has {self.arena} bytes{limit}, "
             f"{self.arena - self.capacity} more than the budget of {self.capacity}"
             f"{self.explain()}: nothing was written"
@@ -245,6 +269,7 @@ def arrange(
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
+    **options: Any,
 ) -> Arranged:
     """Rewrite a program by the levers that are allowed, and plan it.
 
@@ -275,9 +300,11 @@ def arrange(
         See `memplan.reorder`.
     timeout
         In seconds, for all searches together: half of what is left for the search of an order, and
-        equal parts of the rest for each plan.
+        equal parts of the rest for each plan that may have to be made.
     nodes
         For each search.
+    options
+        Further arguments of `memplan.plan_model`: the solver, and what it is told.
 
     Raises
     ------
@@ -285,12 +312,20 @@ def arrange(
         As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
         writer refuses the program.
     """
-    run = _Run(writer, capacity, timeout, nodes, exact=exact)
+    missing = ""
+    if bands:
+        try:
+            writer.check_bands()
+        except MissingExtraError as error:
+            if not first_fit:
+                raise
+            bands, missing = False, str(error)
+    run = _Run(writer, capacity, timeout, nodes, options, exact=exact)
     if first_fit and not run.has_operators:
         in_place = order = bands = False
     if order and not first_fit:
         run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
-    run.plan(in_place=in_place, first_fit=first_fit)
+    run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or bands else 1)
     if order and not (first_fit and run.fits):
         run.reorder(in_place=in_place, pure=tuple(pure))
     plain = run.best
@@ -298,6 +333,8 @@ def arrange(
         if max_extra is None:
             max_extra = MAX_EXTRA if capacity is None else inf
         run.cut(in_place=in_place, max_extra=max_extra)
+    if missing and run.has_operators and not run.fits:
+        run.note("bands", f"not tried: {missing}")
     return run.finish(plain)
 
 
@@ -343,6 +380,7 @@ class _Run:
         capacity: int | None,
         timeout: float | None,
         nodes: int | None,
+        options: Mapping[str, Any] = MappingProxyType({}),
         *,
         exact: bool = False,
     ) -> None:
@@ -352,7 +390,7 @@ class _Run:
         self._different: list[Draft] = []  # they are kept, so that no `id` is another's
         self._capacity = capacity
         self._begun = time.perf_counter()
-        self._timeout, self._nodes = timeout, nodes
+        self._timeout, self._nodes, self._options = check_seconds(timeout), nodes, options
         self._given = writer.open()
         self._found: Reordered | None = None
         self._frontier: Frontier | None = None
@@ -391,44 +429,47 @@ class _Run:
         nodes: int | None = None,
     ) -> Draft:
         """Plan a program and write it."""
-        planned = plan_model(
-            variant.loaded,
-            in_place=in_place,
-            timeout=self._left(parts),
-            nodes=nodes or self._nodes,
-        )
-        if not planned.plan.has_offsets:
-            raise MemplanError(
-                f"{self._writer.name}: no plan was found ({planned.plan.status}); nothing was "
-                "written"
+        if self._writer.takes_offsets:
+            left, most = self._left(parts), nodes or self._nodes
+            planned = plan_model(
+                variant.loaded, in_place=in_place, timeout=left, nodes=most, **self._options
             )
+            if not planned.plan.has_offsets:
+                raise PlanError(
+                    f"{self._writer.name}: no plan was found ({planned.plan.status}); nothing was "
+                    "written"
+                )
+        else:
+            planned = _take_load(variant.loaded, in_place=in_place)
         draft = Draft(variant, planned, self._writer.write(variant, planned), point)
         self._drafts.append(draft)
         return draft
 
-    def _note(self, lever: str, words: str, extra: float = 0.0) -> None:
+    def note(self, lever: str, words: str, extra: float = 0.0) -> None:
+        """Say what a lever brought."""
         self._steps.append(Step(lever, self.best.arena, extra, words))
 
-    def plan(self, *, in_place: bool, first_fit: bool) -> None:
+    def plan(self, *, in_place: bool, first_fit: bool, parts: int) -> None:
         """Plan the program as it is."""
         if first_fit or not in_place:
-            made = self._draft(self._given, in_place=False, parts=4)
+            made = self._draft(self._given, in_place=False, parts=parts)
             if made.written.before is not None:
                 self._steps.append(
                     Step("given", made.written.before, 0.0, "as its runtime plans it")
                 )
-            self._note("offsets", _describe_proof(made.planned.plan))
+            self.note("offsets", _describe_proof(made.planned.plan))
         if in_place and not (first_fit and self.fits):
-            made = self._draft(self._given, in_place=True, parts=4)
-            self._note("in place" if first_fit else "offsets", _describe_proof(made.planned.plan))
+            made = self._draft(self._given, in_place=True, parts=parts)
+            self.note("in place" if first_fit else "offsets", _describe_proof(made.planned.plan))
 
     def find_order(self, *, in_place: bool, pure: tuple[str, ...]) -> Reordered:
         """Return the order with the least load."""
         if self._found is None:
-            self._found = reorder_to_plan(
+            takes_offsets = self._writer.takes_offsets
+            self._found = (reorder_to_plan if takes_offsets else reorder)(
                 self._writer.bare(self._given),
                 in_place=in_place,
-                timeout=self._left(2),
+                timeout=self._left(2 if takes_offsets else 1),
                 states=self._nodes,
                 pure=pure,
             )
@@ -440,7 +481,7 @@ class _Run:
         if found.moved or _moves_inside(found):
             self._draft(self._writer.put_in_order(self._given, found), in_place=in_place, parts=2)
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
-        self._note("order", f"load {found.peak}, at least {found.bound}{proved}")
+        self.note("order", f"load {found.peak}, at least {found.bound}{proved}")
 
     def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...], **search: Any) -> None:
         """Plan the program in the order with the least load, which may be its own."""
@@ -457,8 +498,9 @@ class _Run:
         """Plan the programs in bands that promise most."""
         plain = self.best
         uncut = self._writer.uncut(plain.variant)
-        self._frontier = frontier = find_frontier(uncut, work=_WORK)
-        beside = plain.arena - (plain.planned.plan.peak or 0)
+        takes_offsets = self._writer.takes_offsets
+        self._frontier = frontier = find_frontier(uncut, work=_WORK if takes_offsets else WORK)
+        beside = plain.arena - (plain.planned.plan.peak or 0) if takes_offsets else 0
         first, spare = self._list_points(max_extra, beside, plain.arena)
         for at, point in enumerate((*first, *spare)):
             if at >= len(first) and not self._drop_different():
@@ -474,7 +516,7 @@ class _Run:
         self._drop_different()
         chosen = self._choose().point
         words = "" if chosen else f"none: {self._explain_none()}"
-        self._note("bands", words, frontier.extra(chosen) if chosen else 0.0)
+        self.note("bands", words, frontier.extra(chosen) if chosen else 0.0)
 
     def _explain_none(self) -> str:
         assert self._frontier is not None
@@ -560,12 +602,21 @@ class _Run:
         return min(fit, key=lambda draft: (draft.point.work if draft.point else 0, draft.arena))
 
 
+def _take_load(loaded: Loaded, *, in_place: bool) -> Planned:
+    """Return the layout with the smallest load, with the bound that it is instead of a plan."""
+    best = min(layouts(loaded, in_place=in_place), key=lambda each: each.problem.max_load)
+    load = best.problem.max_load
+    return Planned(best, Plan.of(best.problem, None, status=Status.UNKNOWN, lower_bound=load))
+
+
 def _moves_inside(found: Reordered) -> bool:
     given = found.given.graph
     return given is not None and found.graph.operators != given.operators
 
 
 def _describe_proof(plan: Plan) -> str:
+    if plan.peak is None:
+        return "its load: the runtime takes no plan"
     if plan.peak == plan.lower_bound:
         return "proved: no plan of this order needs less"
     return f"at least {plan.lower_bound}"

@@ -88,31 +88,42 @@ class Comparison:
 
 
 class Writer(Protocol):
-    """A program, and a runtime that it is written for."""
+    """A program, and a runtime that it is written for.
 
-    @property
-    def name(self) -> str:
-        """Of the program, in sentences: its file."""
+    Attributes
+    ----------
+    name
+        Of the program, in sentences: its file.
+    trials
+        How many programs in bands are planned and written, of which the best is kept.
+    has_runtime
+        Whether outputs can be compared; kernels of the user are not known.
+    takes_offsets
+        Whether the runtime takes a plan. If not, what counts is the load, and none is made.
+    """
 
-    @property
-    def trials(self) -> int:
-        """How many programs in bands are planned and written, of which the best is kept."""
+    name: str
+    trials: int = 1
+    has_runtime: bool = False
+    takes_offsets: bool = True
 
-    @property
-    def has_runtime(self) -> bool:
-        """Whether outputs can be compared; kernels of the user are not known."""
+    def check_bands(self) -> None:
+        """Refuse bands that cannot be written because a library is missing, before the work."""
+        return
 
     def open(self) -> Variant:
         """Return the program as it is."""
 
     def bare(self, given: Variant) -> Loaded:
         """Return the program without offsets of its file, which belong to its own order."""
+        return given.loaded
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """Return the program with its operators in another order."""
 
     def uncut(self, given: Variant) -> Uncut:
         """Return the program as bands are cut from it, with what the runtime adds to them."""
+        return Uncut(graph_of(given))
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """Return the program in bands, which are cut from `uncut(given)`."""
@@ -122,10 +133,11 @@ class Writer(Protocol):
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """Compare the outputs of two programs; `None` if the runtime does not run them here."""
+        return None
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(Writer):
     """Programs for no runtime in particular: what counts is the peak of the plan.
 
     `constrain` returns what is planned of a program in another order, with constraints of its own.
@@ -135,24 +147,17 @@ class Plain:
     name: str = "the program"
     trials: int = 1
     has_runtime: bool = False
+    takes_offsets: bool = True
     constrain: Callable[[Reordered], Loaded] | None = None
 
     def open(self) -> Variant:
         """See `Writer`."""
         return Variant(self.loaded)
 
-    def bare(self, given: Variant) -> Loaded:
-        """See `Writer`."""
-        return given.loaded
-
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `Writer`."""
         loaded = found.loaded if self.constrain is None else self.constrain(found)
         return replace(given, loaded=loaded, order=found)
-
-    def uncut(self, given: Variant) -> Uncut:
-        """See `Writer`."""
-        return Uncut(graph_of(given))
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `Writer`."""
@@ -162,11 +167,8 @@ class Plain:
 
     def write(self, given: Variant, planned: Planned) -> Written:
         """See `Writer`."""
-        return Written(b"", planned.plan.peak or 0)
-
-    def compare(self, given: Variant, written: Written) -> Comparison | None:
-        """See `Writer`."""
-        return None
+        peak = planned.plan.peak
+        return Written(b"", planned.problem.max_load if peak is None else peak)
 
 
 def graph_of(variant: Variant) -> Graph:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 
-from memplan.errors import MemplanError, MissingExtraError, PlanError
+from memplan.errors import MemplanError, PlanError
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
@@ -39,11 +38,7 @@ def solve(
         If an option has a value that the solver does not know, or its plan is wrong.
     """
     known = registry.SOLVERS[solver]
-    for library in known.libraries:
-        if find_spec(library) is None:
-            raise MissingExtraError(
-                f"{solver} needs the library {library}: pip install '{known.extra}'"
-            )
+    registry.check_libraries(solver)
     run = Run(
         problem,
         solver=solver,

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from memplan.errors import MemplanError, UnsupportedError, listed, quoted, suggest
+from memplan.errors import (
+    MemplanError,
+    MissingExtraError,
+    UnsupportedError,
+    listed,
+    quoted,
+    suggest,
+)
 from memplan.problem import Problem
 from memplan.solvers import native
 
@@ -24,6 +32,7 @@ __all__ = [
     "SOLVERS",
     "Solver",
     "check",
+    "check_libraries",
     "check_proof",
     "options_of",
     "parse",
@@ -257,6 +266,22 @@ def _spelled(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "+".join(value) or "all" if isinstance(value, list) else str(value)
+
+
+def check_libraries(solver: str) -> None:
+    """Refuse a solver that needs a library which is not installed.
+
+    Raises
+    ------
+    MissingExtraError
+        If one is missing; the sentence says what installs it.
+    """
+    known = SOLVERS[solver]
+    for library in known.libraries:
+        if find_spec(library) is None:
+            raise MissingExtraError(
+                f"{solver} needs the library {library}: pip install '{known.extra}'"
+            )
 
 
 def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "Loaded",
     "Options",
     "detect",
+    "find_extra",
     "lay_out_again",
     "load",
     "of_graph",
@@ -217,6 +218,19 @@ def detect(path: str | os.PathLike[str]) -> str:
         raise FormatError(str(path), message)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return "json" if text[:1] in (b"{", b"[") else "csv"
+
+
+def find_extra(path: str | os.PathLike[str]) -> str | None:
+    """Return the extra of the package that reads a file, or `None` if it needs none.
+
+    Raises
+    ------
+    FormatError
+        As `detect`.
+    """
+    name = detect(path)
+    needs = name == "onnx" or (name == "xla" and _import_source(name).needs_library(Path(path)))
+    return name if needs else None
 
 
 _SUFFIXES = (".onnx", ".tflite", ".pt2", ".pickle", ".hlo.pb", ".csv", ".json")

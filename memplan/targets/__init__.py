@@ -22,7 +22,6 @@ def choose_writer(
     *,
     allow_refused: bool = False,
     head_only: bool = False,
-    prefix: str | None = None,
     written: bool = False,
 ) -> Writer:
     """Return the writer for a model, by the suffix of the output, or else by the model itself.
@@ -39,8 +38,6 @@ def choose_writer(
         How the file is read; see `memplan.load`.
     allow_refused, head_only
         See `memplan.targets.tflite_micro.TfliteMicro`.
-    prefix
-        Of the names in a header.
     written
         Whether the output is the file of the model's own runtime, whatever its suffix.
 
@@ -53,7 +50,7 @@ def choose_writer(
     if not written and out is not None and out.suffix.lower() in (".h", ".hpp", ".hh"):
         from memplan.targets.c_writer import CHeader
 
-        return CHeader(_load(model, options), _name(model), prefix=prefix)
+        return CHeader(_load(model, options), _name(model))
     if isinstance(model, Path):
         kind = detect(model)
         other = {".onnx": "onnx", ".tflite": "tflite"}.get(out.suffix.lower()) if out else None
@@ -69,9 +66,9 @@ def choose_writer(
                 model, out, options, allow_refused=allow_refused, head_only=head_only
             )
         if kind == "onnx":
-            from memplan.targets.onnx_writer import OnnxFile
+            from memplan.targets.onnx import OnnxFile
 
-            return OnnxFile(model, options)
+            return OnnxFile(model, options, takes_offsets=not written)
     if out is not None:
         raise MemplanError(
             f"{_name(model)} is neither a TFLite nor an ONNX model: no other file is written in "

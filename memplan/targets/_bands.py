@@ -1,36 +1,35 @@
-"""What targets say of a program in bands."""
+"""What writers of bands ask of a cut: which rows and columns an operator takes, reads and makes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Any
 
-from memplan.notes import Note
-from memplan.rewrite.bands import Cut, Frontier
+from memplan.graph.pictures import Span
+from memplan.rewrite.bands import Action, Cut
 
-__all__ = ["Striped"]
+__all__ = ["find_rules", "find_slices", "label_part"]
 
 
-@dataclass(frozen=True)
-class Striped:
-    """A program in bands.
+def find_slices(found: Cut, action: Action) -> list[tuple[int, int, int]]:
+    """Return what a slice takes: for 0 (rows), 1 (columns) or both, the first and behind the last.
 
-    Attributes
-    ----------
-    given_peak, peak
-        The most bytes that are live at one time, before and after.
-    extra
-        The work that was added, as a share of the multiplications of the program.
-    cut
-        What was cut; it has no regions if the program is as it was.
-    frontier
-        The other programs in bands that could have been chosen.
-    notes
-        What the reader of the program assumed.
+    They are counted from the beginning of what it is taken from.
     """
+    _, given = found.part(action.inputs[0])
+    _, taken = found.part(action.output)
+    pairs = enumerate(zip(given, taken, strict=True))
+    return [(at, a[0] - b[0], a[1] - b[0]) for at, (b, a) in pairs if a != b]
 
-    given_peak: int
-    peak: int
-    extra: float
-    cut: Cut
-    frontier: Frontier
-    notes: tuple[Note, ...] = ()
+
+def find_rules(found: Cut, action: Action) -> Iterator[tuple[Any, Span, Span]]:
+    """Yield, of rows and of columns, the rule of a part, which it is fed, and which it makes."""
+    read = found.uncut.operators[action.step].reads[0]
+    _, made = found.part(action.output)
+    yield from zip((read.rows, read.columns), action.feeds[0], made, strict=True)
+
+
+def label_part(found: Cut, tensor: int) -> str:
+    """Return the end of the name of a part of a picture."""
+    _, ((top, bottom), (left, right)) = found.part(tensor)
+    return f" [{top}:{bottom}, {left}:{right}] ({tensor})"

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from memplan.errors import GraphError, PlanError, quoted
-from memplan.plan import Plan
+from memplan.errors import GraphError, quoted
+from memplan.pipeline import Arranged, Plain, Writer
 from memplan.problem import Problem
-from memplan.referee import verify
+from memplan.sources import of_problem
 
-__all__ = ["Layout", "Place", "Pool", "Region", "Spec", "make_pools", "place"]
+__all__ = ["Layout", "Place", "Region", "Spec", "plan_memories"]
 
 _DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
@@ -84,23 +84,6 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """The tensors of one memory.
-
-    Attributes
-    ----------
-    problem
-        One buffer for every tensor that has memory of its own.
-    homes
-        For every tensor, also those inside of others: the row of its buffer, and the offset in it.
-        For tensors in regions too.
-    """
-
-    problem: Problem
-    homes: Mapping[Spec, tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """Where a tensor lies: which memory, and the offset in it in bytes."""
 
@@ -124,16 +107,18 @@ class Layout:
     sizes: tuple[int, ...]
 
 
-def make_pools(
+def plan_memories(
     specs: Sequence[Spec],
     names: Sequence[str],
+    arrange: Callable[[Writer], Arranged],
     *,
     alignment: int,
     unit: int = 1,
     taken: Sequence[int] = (),
     regions: Sequence[Region] = (),
-) -> dict[int, Pool]:
-    """Return a problem for every memory that has tensors.
+    padding: int = 0,
+) -> Layout:
+    """Plan every memory that has tensors by itself.
 
     Parameters
     ----------
@@ -141,6 +126,8 @@ def make_pools(
         Distinct tensors; they are realigned.
     names
         Distinct names of the tensors, which become the ids of the buffers.
+    arrange
+        `memplan.pipeline.arrange`, with its budget.
     alignment
         Of every offset and every size, in bytes.
     unit
@@ -149,93 +136,56 @@ def make_pools(
         By `mem_id`: the bytes at the bottom that no tensor may use.
     regions
         What nodes of control flow run; they are placed like tensors.
-
-    Raises
-    ------
-    GraphError
-        If a tensor has no lifetime or no legal memory, or is a view of one that cannot hold it.
-    """
-    label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
-    for spec in specs:
-        spec.realign(alignment)
-    homes = {spec: _find_owner(spec, label, alignment) for spec in specs}
-    spans = _find_spans(homes, label)
-    by_memory: dict[int, list[Spec]] = {}
-    for spec, (owner, _) in homes.items():
-        by_memory.setdefault(_get_memory(owner, label[owner]), []).append(spec)
-
-    for region in regions:
-        for mem_id, size in enumerate(region.sizes):
-            if size:
-                by_memory.setdefault(mem_id, [])
-
-    name_of = dict(zip(specs, names, strict=True))
-    made: dict[int, Pool] = {}
-    for mem_id, members in sorted(by_memory.items()):
-        owners = [spec for spec in members if homes[spec][0] is spec]
-        row_of = {owner: row for row, owner in enumerate(owners)}
-        inner = [one for one in regions if mem_id < len(one.sizes) and one.sizes[mem_id]]
-        below = taken[mem_id] if mem_id < len(taken) else 0
-        problem = Problem.from_arrays(
-            [*(spans[owner][0] for owner in owners), *(one.first for one in inner)],
-            [*(spans[owner][1] + 1 for owner in owners), *(one.last + 1 for one in inner)],
-            [
-                *(owner.allocated_memory for owner in owners),
-                *(_round_up(one.sizes[mem_id], alignment) for one in inner),
-            ],
-            ids=[*(name_of[owner] for owner in owners), *(f"inside {one.name}" for one in inner)],
-            alignment=[math.lcm(alignment, unit)] * (len(owners) + len(inner)),
-            reserved=[(0, below)] if below else (),
-        )
-        inside = {spec: (row_of[homes[spec][0]], homes[spec][1]) for spec in members}
-        for row, region in enumerate(inner, len(owners)):
-            for spec, at in region.places.items():
-                if at.mem_id == mem_id:
-                    inside[spec] = row, at.offset
-        made[mem_id] = Pool(problem, MappingProxyType(inside))
-    return made
-
-
-def place(
-    pools: Mapping[int, Pool],
-    solve: Callable[[Problem], Plan],
-    *,
-    taken: Sequence[int] = (),
-    padding: int = 0,
-) -> Layout:
-    """Solve every memory by itself, and verify each plan.
-
-    Parameters
-    ----------
-    pools
-        The result of `make_pools`.
-    solve
-        Any solver.
-    taken
-        The argument of `make_pools`; memories with tensors of control flow only count too.
     padding
         Bytes to add at the end of every memory with tensors, for kernels that read beyond one.
 
     Raises
     ------
+    GraphError
+        If a tensor has no lifetime or no legal memory, or is a view of one that cannot hold it.
     PlanError
-        If there is no plan within the solver's budget, or the plan is not legal.
+        If there is no plan within the budget.
     """
+    label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
+    name_of = dict(zip(specs, names, strict=True))
+    for spec in specs:
+        spec.realign(alignment)
+    homes = {spec: _find_owner(spec, label, alignment) for spec in specs}
+    spans = _find_spans(homes, label)
+    by_memory: dict[int, list[Spec]] = {
+        mem_id: [] for one in regions for mem_id, size in enumerate(one.sizes) if size
+    }
+    for spec, (owner, _) in homes.items():
+        by_memory.setdefault(_get_memory(owner, label[owner]), []).append(spec)
     places: dict[Spec, Place] = {}
-    sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in pools))
+    sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in by_memory))
     sizes[1 : len(taken)] = taken[1:]
-    for mem_id, pool in pools.items():
-        plan = solve(pool.problem)
-        if plan.offsets is None or plan.peak is None:
-            raise PlanError(
-                f"memory {mem_id}: {plan.solver or 'the solver'} found no plan for "
-                f"{len(pool.problem)} tensors within its budget (status {plan.status})"
-            )
-        verify(pool.problem, plan)
-        offsets = plan.offsets.tolist()
-        for spec, (row, inner) in pool.homes.items():
-            places[spec] = Place(mem_id, offsets[row] + inner)
-        sizes[mem_id] = max(sizes[mem_id], plan.peak) + padding
+    for mem_id, members in sorted(by_memory.items()):
+        owners = [spec for spec in members if homes[spec][0] is spec]
+        inner = [one for one in regions if mem_id < len(one.sizes) and one.sizes[mem_id]]
+        rows = [(*spans[each], each.allocated_memory, name_of[each]) for each in owners]
+        for one in inner:
+            size = _round_up(one.sizes[mem_id], alignment)
+            rows.append((one.first, one.last, size, f"inside {one.name}"))
+        problem = Problem.from_arrays(
+            [first for first, *_ in rows],
+            [last + 1 for _, last, *_ in rows],
+            [size for *_, size, _ in rows],
+            ids=[name for *_, name in rows],
+            alignment=[math.lcm(alignment, unit)] * len(rows),
+            reserved=[(0, below) for below in taken[mem_id : mem_id + 1] if below],
+        )
+        found = arrange(Plain(of_problem(problem), f"memory {mem_id}"))
+        offsets = [found.plan.offset(id) for id in problem.ids]
+        row_of = {owner: row for row, owner in enumerate(owners)}
+        for spec in members:
+            owner, at = homes[spec]
+            places[spec] = Place(mem_id, offsets[row_of[owner]] + at)
+        for offset, region in zip(offsets[len(owners) :], inner, strict=True):
+            for spec, place in region.places.items():
+                if place.mem_id == mem_id:
+                    places[spec] = Place(mem_id, offset + place.offset)
+        sizes[mem_id] = max(sizes[mem_id], found.arena) + padding
     return Layout(MappingProxyType(places), tuple(sizes))
 
 

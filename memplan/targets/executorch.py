@@ -14,10 +14,10 @@ from typing import Any
 
 from memplan.errors import GraphError, MemplanError, quoted, shown
 from memplan.extras import require
-from memplan.plan import Plan
+from memplan.pipeline import Arranged, Plain, Writer, arrange
 from memplan.problem import Problem
-from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Place, Region, Spec, make_pools, place
+from memplan.sources import of_problem
+from memplan.targets._executorch_pools import Layout, Place, Region, Spec, plan_memories
 
 __all__ = ["planner"]
 
@@ -61,11 +61,11 @@ def planner(
     library = require("executorch.exir.memory_planning", extra="executorch")
     result_type = _result_type(library)
 
-    def search(problem: Problem) -> Plan:
-        return solve(problem, solver, timeout=timeout, nodes=nodes, **options)
+    def search(memory: Writer) -> Arranged:
+        return arrange(memory, timeout=timeout, nodes=nodes, solver=solver, **options)
 
     unit = alignment or 1
-    search(Problem(()))  # this rejects bad arguments before a model is exported
+    search(Plain(of_problem(Problem(()))))  # it rejects bad arguments before a model is exported
 
     def algorithm(
         alignment: int,
@@ -80,10 +80,16 @@ def planner(
         taken: tuple[int, ...] = ()
         if not regions:
             taken = tuple(getattr(graph_module, "input_mem_buffer_sizes", None) or ())
-        problems = make_pools(
-            rows, names, alignment=alignment, unit=unit, taken=taken, regions=regions
+        layout = plan_memories(
+            rows,
+            names,
+            search,
+            alignment=alignment,
+            unit=unit,
+            taken=taken,
+            regions=regions,
+            padding=extra_padding,
         )
-        layout = place(problems, search, taken=taken, padding=extra_padding)
         return _hand_over(layout, library, result_type)
 
     # A suite distinguishes its algorithms by name, so planners with other settings need others.
@@ -101,12 +107,17 @@ def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:
         # The node that only allocates comes first, but people know the name of the operator.
         if getattr(node.target, "__name__", "") == "alloc":
             continue
-        held = node.meta.get("spec")
-        several = isinstance(held, (list, tuple))
-        for at, spec in enumerate(held if several else [held]):
+        several = isinstance(node.meta.get("spec"), (list, tuple))
+        for at, spec in enumerate(_list_specs(node)):
             if id(spec) in planned:
                 names.setdefault(spec, f"{node.name}:{at}" if several else node.name)
     return [names.get(spec, f"#{row}") for row, spec in enumerate(specs)]
+
+
+def _list_specs(node: Any) -> Sequence[Any]:
+    """Return the tensors that a node makes, as far as the pass knows them."""
+    held = node.meta.get("spec")
+    return held if isinstance(held, (list, tuple)) else [held]
 
 
 def _find_regions(graph_module: Any, specs: Sequence[Spec]) -> list[Region]:
@@ -152,8 +163,7 @@ def _sizes_of(module: Any) -> list[int]:
 
 def _find_ends(node: Any, index: int) -> Iterator[int]:
     """Yield the last nodes that need the results of a node."""
-    held = node.meta.get("spec")
-    for spec in held if isinstance(held, (list, tuple)) else [held]:
+    for spec in _list_specs(node):
         if spec is not None and spec.lifetime[1] is not None:
             yield spec.lifetime[1]
 
@@ -179,8 +189,7 @@ def _make_region(node: Any, first: int, last: int, modules: list[Any], own: set[
 def _list_planned(module: Any) -> Iterator[Any]:
     """Yield the tensors of a sub-module that have a place, those of its own control flow too."""
     for node in module.graph.nodes:
-        held = node.meta.get("spec")
-        for spec in held if isinstance(held, (list, tuple)) else [held]:
+        for spec in _list_specs(node):
             if getattr(spec, "mem_offset", None) is not None and spec.mem_id:
                 yield spec
         for inner in _find_modules(module, node):

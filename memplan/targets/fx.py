@@ -9,34 +9,22 @@ the nodes is the order of the run.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from heapq import heapify, heappop, heappush
-from itertools import pairwise
-from typing import Any, Final
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
-from memplan.errors import GraphError, listed
+from memplan.errors import GraphError
 from memplan.extras import require
 from memplan.graph import Graph, Operator, Tensor
+from memplan.pipeline import Arranged, Plain, Variant, Written, arrange, graph_of
 from memplan.rewrite import Reordered
-from memplan.rewrite import reorder as find_order
-from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.torch_export import graph_of
-from memplan.sources.torch_export.scope import Scope, bodies
+from memplan.rewrite.bands import Uncut
+from memplan.sources import Loaded, of_graph
+from memplan.sources.torch_export import graph_of as graph_in_memory
+from memplan.targets._fx_bands import keep_whole, list_calls, write_bands
+from memplan.targets._fx_order import find_arcs, iterate_modules, put_in_order, sort_nodes
 
-__all__ = ["reorder"]
-
-# Higher-order operators that do nothing but run their sub-graphs.
-_CONTROL: Final = frozenset(
-    {
-        *("cond", "while_loop", "scan", "map_impl", "associative_scan", "wrap"),
-        *("wrap_with_autocast", "wrap_with_set_grad_enabled", "hints_wrapper"),
-        *("invoke_subgraph", "executorch_call_delegate"),
-    }
-)
-# Modules of Python whose functions compute sizes.
-_PLAIN: Final = frozenset({"_operator", "operator", "math", "builtins", "torch"})
+__all__ = ["FxProgram", "load_graph", "reorder"]
 
 
 def reorder(
@@ -76,31 +64,137 @@ def reorder(
     MemplanError
         If torch is not installed.
     """
-    require("torch", extra="torch")
-    insisted = frozenset(pure)
-    held = program if hasattr(program, "graph_signature") else Unsigned(program)
-    modules = list(_iterate_modules(held.graph_module, ""))
-    arcs = {prefix: _find_arcs(module, prefix, insisted) for prefix, module in modules}
-    asked = load_graph(held, arcs[""])
-    assert asked.graph is not None
-    known = {each.type for each in asked.graph.walk()}  # the schemas have said what they do
-    found = find_order(asked, timeout=timeout, states=states, pure=known)
-    rank = {each.origin: at for at, each in enumerate(found.graph.walk())}
-    before = [list(module.graph.nodes) for _, module in modules]
-    for prefix, module in modules:
-        _put(module, _sort(module.graph, prefix, rank, arcs[prefix]))
-    load = load_graph(held).problem.max_load
-    if load != found.peak:
-        for (_, module), nodes in zip(modules, before, strict=True):
-            _put(module, nodes)
-        raise GraphError(
-            f"the order needs {found.peak} bytes in the graph, but {load} as an order of nodes; "
-            "the program is as it was"
-        )
-    return found
+    writer = FxProgram.of(program, pure)
+    found = arrange(writer, order=True, timeout=timeout, nodes=states, pure=writer.types)
+    writer.change(found)
+    assert found.order is not None, "it was asked for"
+    return found.order
 
 
-class Unsigned:
+@dataclass(frozen=True)
+class FxProgram(Plain):
+    """A program in memory, which PyTorch runs node by node: what counts is the load of its nodes.
+
+    Attributes
+    ----------
+    held
+        It has a `graph_module` and a `graph_signature`.
+    pure
+        Operators, by name, that have no side effect although they are not known to have none.
+    """
+
+    takes_offsets: bool = False
+    held: Any = None
+    pure: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, program: Any, pure: Iterable[str] = ()) -> FxProgram:
+        """Return the writer of a program: see `reorder`."""
+        require("torch", extra="torch")
+        held = program if hasattr(program, "graph_signature") else _Unsigned(program)
+        return cls(of_graph(load_graph(held)), held=held, pure=frozenset(pure))
+
+    @property
+    def types(self) -> set[str]:
+        """The types of all operators, whose schemas say what effects they have."""
+        graph = self.loaded.graph
+        return set() if graph is None else {each.type for each in graph.walk()}
+
+    def _find_arcs(self) -> dict[str, list[tuple[Any, Any]]]:
+        """Return by module the pairs of nodes that keep their order."""
+        modules = iterate_modules(self.held.graph_module, "")
+        return {prefix: find_arcs(module, prefix, self.pure) for prefix, module in modules}
+
+    def bare(self, given: Variant) -> Loaded:
+        """See `memplan.pipeline.Writer`."""
+        return of_graph(_with_arcs(graph_of(given), self._find_arcs()[""]))
+
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        graph = _without_arcs(found.graph, len(graph_of(given).tensors))
+        return replace(given, loaded=of_graph(graph), order=found)
+
+    def uncut(self, given: Variant) -> Uncut:
+        """See `memplan.pipeline.Writer`."""
+        graph = graph_of(given)
+        return Uncut(keep_whole(graph, list_calls(self.held.graph_module, graph)))
+
+    def change(self, found: Arranged) -> Arranged:
+        """Change the program itself into the one that was chosen; return it as it is then.
+
+        Raises
+        ------
+        GraphError
+            If its nodes need more in that order than was found; the program is then as it was.
+        """
+        chosen = found.best.variant
+        if chosen.order is not None:
+            self._put_in_order(chosen.order)
+        if chosen.cut is None:
+            return found
+        write_bands(self.held, chosen.cut)
+        written = Written(b"", of_graph(load_graph(self.held)).problem.max_load)
+        return replace(found, best=replace(found.best, written=written))
+
+    def _put_in_order(self, found: Reordered) -> None:
+        rank = {each.origin: at for at, each in enumerate(found.graph.walk())}
+        modules = list(iterate_modules(self.held.graph_module, ""))
+        before = [list(module.graph.nodes) for _, module in modules]
+        arcs = self._find_arcs()
+        for prefix, module in modules:
+            put_in_order(module, sort_nodes(module.graph, prefix, rank, arcs[prefix]))
+        load = of_graph(load_graph(self.held)).problem.max_load
+        if load != found.peak:
+            for (_, module), nodes in zip(modules, before, strict=True):
+                put_in_order(module, nodes)
+            raise GraphError(
+                f"the order needs {found.peak} bytes in the graph, but {load} as an order of "
+                "nodes; the program is as it was"
+            )
+
+
+def load_graph(program: Any) -> Graph:
+    """Return the graph of a program as it runs: new state is copied over the old at the end."""
+    graph: Graph = graph_in_memory(program)
+    copies = [each for each in graph.operators if _stands_for_a_copy(each)]
+    kept = graph.outputs + tuple(each.inputs[0] for each in copies)
+    operators = tuple(each for each in graph.operators if not _stands_for_a_copy(each))
+    return replace(graph, operators=operators, outputs=tuple(dict.fromkeys(kept)))
+
+
+def _stands_for_a_copy(operator: Operator) -> bool:
+    """Whether an operator has no node, but stands for new state that is copied over the old."""
+    return operator.origin is None and operator.type == "aten.copy_"
+
+
+def _with_arcs(graph: Graph, arcs: Iterable[tuple[Any, Any]]) -> Graph:
+    """Return a graph in which for every arc the second operator reads no bytes of the first."""
+    tensors, operators = list(graph.tensors), list(graph.operators)
+    places = {each.origin: at for at, each in enumerate(operators)}
+    for first, second in arcs:
+        if first.name in places and second.name in places:
+            maker, reader = operators[places[first.name]], operators[places[second.name]]
+            token = len(tensors)
+            tensors.append(Tensor(f"{second.name} after {first.name}", 0))
+            operators[places[first.name]] = replace(maker, outputs=(*maker.outputs, token))
+            operators[places[second.name]] = replace(reader, inputs=(*reader.inputs, token))
+    return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
+
+
+def _without_arcs(graph: Graph, count: int) -> Graph:
+    """Return a graph without the tensors of arcs, which come after those of the program."""
+
+    def drop(tensors: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(tensor for tensor in tensors if tensor < count)
+
+    operators = tuple(
+        replace(each, inputs=drop(each.inputs), outputs=drop(each.outputs))
+        for each in graph.operators
+    )
+    return replace(graph, tensors=graph.tensors[:count], operators=operators)
+
+
+class _Unsigned:
     """A graph module as an exported program: placeholders are inputs, attributes are weights."""
 
     def __init__(self, module: Any) -> None:
@@ -131,194 +225,3 @@ class Unsigned:
         self.graph_module = module
         self.graph_signature = signature.ExportGraphSignature(inputs, outputs)
         self.range_constraints: dict[Any, Any] = {}
-
-
-def load_graph(program: Any, arcs: Iterable[tuple[Any, Any]] = ()) -> Loaded:
-    """Return the graph of a program as it runs: new state is copied over the old at the end.
-
-    For every arc, the second operator reads a tensor of no bytes that the first one makes.
-    """
-    graph: Graph = graph_of(program)
-    copies = [each for each in graph.operators if _stands_for_a_copy(each)]
-    kept = graph.outputs + tuple(each.inputs[0] for each in copies)
-    operators = [each for each in graph.operators if not _stands_for_a_copy(each)]
-    places = {each.origin: at for at, each in enumerate(operators)}
-    tensors = list(graph.tensors)
-    for first, second in arcs:
-        if first.name in places and second.name in places:
-            maker, reader = operators[places[first.name]], operators[places[second.name]]
-            token = len(tensors)
-            tensors.append(Tensor(f"{second.name} after {first.name}", 0))
-            operators[places[first.name]] = replace(maker, outputs=(*maker.outputs, token))
-            operators[places[second.name]] = replace(reader, inputs=(*reader.inputs, token))
-    return of_graph(
-        replace(
-            graph,
-            tensors=tuple(tensors),
-            operators=tuple(operators),
-            outputs=tuple(dict.fromkeys(kept)),
-        )
-    )
-
-
-def _stands_for_a_copy(operator: Operator) -> bool:
-    """Whether an operator has no node, but stands for new state that is copied over the old."""
-    return operator.origin is None and operator.type == "aten.copy_"
-
-
-def _iterate_modules(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    yield prefix, module
-    for node in module.graph.nodes:
-        for inner, body in bodies(module, prefix, node):
-            yield from _iterate_modules(body, inner)
-
-
-# What must not change places
-
-
-def _find_arcs(module: Any, prefix: str, pure: frozenset[str]) -> list[tuple[Any, Any]]:
-    """Return pairs of nodes that keep their order, in addition to those that read each other.
-
-    Raises `GraphError` with the names of all operators that may have side effects.
-    """
-    chains: dict[str, list[Any]] = defaultdict(list)
-    writers: set[Any] = set()
-    unknown: dict[str, None] = {}
-    for node in module.graph.nodes:
-        if node.op in ("placeholder", "get_attr", "output"):
-            continue
-        if not pure.isdisjoint((node.name, _name_target(node))):
-            continue
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None:
-            if schema.is_mutable:
-                writers.add(node)
-            chain = _find_chain(node.target, schema)
-            if chain == "unknown":
-                unknown[_name_target(node)] = None
-            elif chain:
-                chains[chain].append(node)
-        elif any(True for _ in bodies(module, prefix, node)) and _is_control(node):
-            if any(map(_has_effects, _nodes_inside(module, node))):
-                chains["effects"].append(node)
-        elif not (_is_control(node) or _is_plain(node)):
-            unknown[_name_target(node)] = None
-    if unknown:
-        raise GraphError(
-            f"these operators may have side effects: {listed(list(unknown))}; name those that "
-            "have none as pure"
-        )
-    pairs = [pair for chain in chains.values() for pair in pairwise(chain)]
-    return pairs + _keep_writers(module, prefix, writers) if writers else pairs
-
-
-def _find_chain(target: Any, schema: Any) -> str:
-    """Return the chain that an operator keeps its place in: "random", "effects" or none."""
-    # ExecuTorch wraps the operators of torch, without their tags.
-    tags: Any = getattr(target, "tags", ()) or getattr(getattr(target, "_op", None), "tags", ())
-    if any("nondeterministic_seeded" in str(tag) for tag in tags):
-        return "random"
-    if "c10d" in schema.name:
-        return "effects"
-    if not schema.returns and not schema.is_mutable:
-        return "effects" if schema.name.startswith("aten::") else "unknown"
-    return ""
-
-
-def _has_effects(node: Any) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and (schema.is_mutable or bool(_find_chain(node.target, schema)))
-
-
-def _nodes_inside(module: Any, node: Any) -> Iterator[Any]:
-    for _, body in bodies(module, "", node):
-        for _, inner in _iterate_modules(body, ""):
-            yield from inner.graph.nodes
-
-
-def _is_control(node: Any) -> bool:
-    name = getattr(node.target, "__name__", "")
-    return node.op == "call_function" and name in _CONTROL
-
-
-def _is_plain(node: Any) -> bool:
-    return (
-        node.op == "call_function" and getattr(node.target, "__module__", "") in _PLAIN
-    ) and not node.is_impure()
-
-
-def _name_target(node: Any) -> str:
-    target = node.target
-    if isinstance(target, str) or getattr(target, "_schema", None) is not None:
-        return str(target)
-    return str(getattr(target, "__name__", target))
-
-
-def _keep_writers(module: Any, prefix: str, writers: set[Any]) -> list[tuple[Any, Any]]:
-    """Return the pairs of nodes that use one storage, if one of the two writes into it."""
-    scope = Scope(module, prefix)
-    last: dict[int, Any] = {}  # by storage: its last writer
-    since: dict[int, list[Any]] = defaultdict(list)
-    pairs = []
-    for node in scope.nodes:
-        names = scope.tensors([node, *node.all_input_nodes])
-        for storage in {scope.storages[name] for name in names}:
-            if storage in last:
-                pairs.append((last[storage], node))
-            if node in writers:
-                pairs += [(other, node) for other in since.pop(storage, ())]
-                last[storage] = node
-            else:
-                since[storage].append(node)
-    return pairs
-
-
-# The new order
-
-
-def _sort(
-    graph: Any, prefix: str, rank: Mapping[Any, int], arcs: Iterable[tuple[Any, Any]]
-) -> list[Any]:
-    """Return the nodes by the rank of their operators; those without one run as soon as they can.
-
-    Sizes and single results of several hold no memory of their own.
-    """
-    nodes = list(graph.nodes)
-    place = {node: at for at, node in enumerate(nodes)}
-    awaited = {node: set(node.all_input_nodes) for node in nodes}
-    for first, second in arcs:
-        awaited[second].add(first)
-    followers = defaultdict(list)
-    for node in nodes:
-        for other in awaited[node]:
-            followers[other].append(node)
-
-    def key(node: Any) -> tuple[int, int]:
-        if node.op == "placeholder":
-            return -2, place[node]
-        if node.op == "output":
-            return len(rank), place[node]
-        return rank.get(f"{prefix}{node.name}", -1), place[node]
-
-    missing = {node: len(awaited[node]) for node in nodes}
-    ready = [(key(node), node) for node in nodes if not missing[node]]
-    heapify(ready)
-    order = []
-    while ready:
-        _, node = heappop(ready)
-        order.append(node)
-        for other in followers[node]:
-            missing[other] -= 1
-            if not missing[other]:
-                heappush(ready, (key(other), other))
-    return order
-
-
-def _put(module: Any, order: list[Any]) -> None:
-    """Put all nodes of a graph into an order."""
-    for node in reversed(order):
-        first = next(iter(module.graph.nodes))
-        if node is not first:
-            first.prepend(node)
-    module.graph.lint()
-    module.recompile()

@@ -1,50 +1,42 @@
-"""Writes an ONNX model with its operators in the order with the least load.
+"""Writes ONNX models in another order of operators, or in bands: the `Writer` of `memplan.arrange`.
 
     found = memplan.targets.onnx.reorder("model.onnx", "ordered.onnx")
 
-Onnxruntime runs the operators in the order of the file only if it is told to:
+Onnxruntime allocates while it runs, so that what counts is the load of the nodes in their order. It
+runs them in the order of the file only if it is told to:
 
     options = onnxruntime.SessionOptions()
     options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-
-The file is rewritten byte by byte: the operators change places, and nothing else changes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final
 
 from memplan.errors import FormatError
 from memplan.files import read_bytes as read_file
 from memplan.files import write_files
-from memplan.graph import Operator
 from memplan.notes import Code
+from memplan.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
+from memplan.planning import Planned, settle_sizes
 from memplan.rewrite import Reordered
-from memplan.rewrite import reorder as find_order
+from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.options import Options
-from memplan.sources.wire import Field, WireError, iterate_fields
+from memplan.targets._onnx_bands import write_bands
+from memplan.targets._onnx_order import write_order
+from memplan.yardsticks.onnxruntime import measure_difference
 
-__all__ = ["HOW_TO_RUN", "reorder", "reorder_bytes", "write_order"]
+__all__ = ["HOW_TO_RUN", "OnnxFile", "reorder"]
 
-HOW_TO_RUN = (
+HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED: onnxruntime keeps no "
     "order of a file without it"
 )
-
-# The numbers of fields in onnx.proto.
-_GRAPH, _FUNCTION = 7, 25  # of a model
-_STEP = 7  # of a function: a node
-_NODE, _RESULT = 1, 12  # of a graph
-_INPUT, _OUTPUT, _NAME, _TYPE, _ATTRIBUTE = 1, 2, 3, 4, 5  # of a node
-_INNER = (6, 11)  # of an attribute: its graphs
-_LABEL = 1  # of an attribute, and of a result: its name
 
 
 def reorder(
@@ -78,181 +70,76 @@ def reorder(
     MemplanError
         As `memplan.reorder`, and if the library `onnx` is missing.
     """
-    found, data = reorder_bytes(Path(path), options, timeout=timeout, states=states, pure=pure)
-    write_files({str(out): data})
-    return found
+    writer = OnnxFile(Path(path), options, takes_offsets=False)
+    found = arrange(writer, in_place=True, order=True, timeout=timeout, nodes=states, pure=pure)
+    write_files({str(out): found.data})
+    assert found.order is not None, "it was asked for"
+    return found.order
 
 
-def reorder_bytes(
-    path: Path,
-    options: Options | None = None,
-    *,
-    timeout: float | None = None,
-    states: int | None = None,
-    pure: Iterable[str] = (),
-) -> tuple[Reordered, bytes]:
-    """Return what `reorder` finds, and the bytes of the file that it writes."""
-    asked = replace(options or Options(), in_place=True, runtime_order=False)
-    found = find_order(
-        read(path, asked),
-        in_place=True,
-        timeout=timeout,
-        states=states,
-        pure=pure,
-    )
-    data = read_file(path)
-    given = found.given.graph
-    is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in found.loaded.notes)
-    if given is not None and found.graph.operators == given.operators and is_sorted:
-        return found, data
-    written, _ = write_order(data, found, path, asked)
-    return found, written
+class OnnxFile(Writer):
+    """An ONNX model as onnxruntime runs it, in the order of the file.
 
+    Weights in other files are not touched: what is written belongs into the folder of the model.
 
-def write_order(data: bytes, found: Reordered, path: Path, asked: Options) -> tuple[bytes, Loaded]:
-    """Return a file with its operators in the order that was found, and what it is read as.
-
-    Raises
-    ------
-    FormatError
-        If its operators cannot be put into the order, or need more in it than was found.
-    """
-    try:
-        written = _permute_model(data, _rank_results(found))
-    except WireError as error:
-        raise FormatError(str(path), f"the file {error}") from None
-    loaded = read_bytes(written, path, asked)
-    if loaded.problem.max_load != found.peak:
-        raise FormatError(
-            str(path),
-            f"the order needs {found.peak} bytes, but {loaded.problem.max_load} as an order of the "
-            "nodes in the file: inline the functions of the model first",
-        )
-    return written, loaded
-
-
-def _rank_results(found: Reordered) -> dict[str, int]:
-    """Return the place of the operator that makes each tensor, by its name."""
-    rank: dict[str, int] = {}
-
-    def visit(operators: Iterable[Operator]) -> None:
-        for operator in operators:
-            for tensor in operator.outputs:
-                rank[found.graph.tensors[tensor].name] = len(rank)
-            for block in operator.blocks:
-                visit(block.operators)
-
-    visit(found.graph.operators)
-    return rank
-
-
-class _Node(NamedTuple):
-    """An operator in the file: its bytes, its place in the new order, and what it reads and makes.
-
-    The place is -1 for what has none as it is done before the run.
+    Parameters
+    ----------
+    path
+        The model.
+    options
+        See `memplan.load`. Dimensions that it gives are written into a file in bands, as bands are
+        for that size.
+    takes_offsets
+        Whether programs are planned too, for another runtime.
     """
 
-    data: bytes
-    rank: int
-    reads: frozenset[str]
-    makes: tuple[str, ...]
+    has_runtime = True
 
+    def __init__(
+        self, path: Path, options: Options | None = None, *, takes_offsets: bool = True
+    ) -> None:
+        self.name, self.takes_offsets = str(path), takes_offsets
+        self._path = path
+        self._options = replace(options or Options(), in_place=True, runtime_order=False)
 
-def _permute_model(data: bytes, rank: Mapping[str, int]) -> bytes:
-    graphs = 0
-    pieces = []
-    at = 0
-    for field in iterate_fields(data, 0, len(data)):
-        if field.number not in (_GRAPH, _FUNCTION):
-            continue
-        graphs += field.number == _GRAPH
-        body = data[field.body : field.end]
-        if field.number == _GRAPH:
-            body, _ = _permute_graph(body, rank, "")
-        else:  # its operators stay as they are where they can run so
-            body, _ = _permute_graph(body, {}, "", _STEP)
-        pieces += [data[at : field.body], body]
-        at = field.end
-    if graphs != 1:
-        raise WireError(f"has {graphs} graphs; it must have one")
-    return b"".join([*pieces, data[at:]])
+    def open(self) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        loaded = settle_sizes(self._read(self._options.dims), self._path, self._options, self._read)
+        return Variant(loaded, read_file(self._path))
 
+    def _read(self, dims: Mapping[str, int]) -> Loaded:
+        """Return the model with these sizes, which all that is written of it has too."""
+        self._options = replace(self._options, dims=dims)
+        return read(self._path, self._options)
 
-def _permute_graph(
-    data: bytes, rank: Mapping[str, int], path: str, number: int = _NODE
-) -> tuple[bytes, set[str]]:
-    """Return a graph of the same length with its operators in order, and the names it reads.
+    def put_in_order(self, given: Variant, found: Reordered) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        data = write_order(given.data, self.name, found.graph)
+        loaded = read_bytes(data, self._path, self._options)
+        if loaded.problem.max_load != found.peak:
+            raise FormatError(
+                self.name,
+                f"the order needs {found.peak} bytes, but {loaded.problem.max_load} as an order of "
+                "the nodes in the file: inline the functions of the model first",
+            )
+        loaded = replace(loaded, notes=given.loaded.notes)
+        return replace(given, loaded=loaded, data=data, order=found)
 
-    `number` is that of the field with an operator.
-    """
-    slots = []
-    reads: set[str] = set()
-    for field in iterate_fields(data, 0, len(data)):
-        if field.number == number:
-            slots.append(field)
-        elif field.number == _RESULT:
-            reads.update(_iterate_texts(data, field.body, field.end, _LABEL))
-    nodes = [_read_node(data, slot, rank, path) for slot in slots]
-    pieces = []
-    at = 0
-    for slot, node in zip(slots, _sort(nodes), strict=True):
-        pieces += [data[at : slot.start], node.data]
-        at = slot.end
-    return b"".join([*pieces, data[at:]]), reads.union(*(node.reads for node in nodes))
+    def put_in_bands(self, given: Variant, found: Cut) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        data, banded = write_bands(given.data, found, self._path, self._options)
+        loaded = replace(banded, notes=given.loaded.notes)
+        return replace(given, loaded=loaded, data=data, cut=found)
 
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """See `memplan.pipeline.Writer`."""
+        data, load = given.data, given.loaded.problem.max_load
+        is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in given.loaded.notes)
+        if not (is_sorted or given.cut or given.order):
+            data = write_order(data, self.name, graph_of(given))
+        return Written(data, load, "the load of its nodes")
 
-def _read_node(data: bytes, slot: Field, rank: Mapping[str, int], path: str) -> _Node:
-    """Read an operator; the graphs inside of it are put into order."""
-    texts = {
-        number: tuple(_iterate_texts(data, slot.body, slot.end, number))
-        for number in (_INPUT, _OUTPUT, _NAME, _TYPE)
-    }
-    name = next(filter(None, texts[_NAME] + texts[_TYPE]), "")
-    reads = set(texts[_INPUT])
-    pieces = []
-    at = slot.start
-    for attribute in iterate_fields(data, slot.body, slot.end):
-        if attribute.number != _ATTRIBUTE:
-            continue
-        label = next(_iterate_texts(data, attribute.body, attribute.end, _LABEL), "")
-        for inner in iterate_fields(data, attribute.body, attribute.end):
-            if inner.number in _INNER:
-                below = f"{path}{name}.{label}/"  # as the reader calls equal names in branches
-                graph, names = _permute_graph(data[inner.body : inner.end], rank, below)
-                reads |= names
-                pieces += [data[at : inner.body], graph]
-                at = inner.end
-    pieces.append(data[at : slot.end])
-    makes = texts[_OUTPUT]
-    place = min((rank.get(path + each, rank.get(each, -1)) for each in makes if each), default=-1)
-    return _Node(b"".join(pieces), place, frozenset(reads), makes)
-
-
-def _iterate_texts(data: bytes, begin: int, end: int, number: int) -> Iterator[str]:
-    for field in iterate_fields(data, begin, end):
-        if field.number == number:
-            yield data[field.body : field.end].decode()
-
-
-def _sort(nodes: list[_Node]) -> list[_Node]:
-    """Return operators by rank, each as soon as what it reads is there."""
-    maker = {name: at for at, node in enumerate(nodes) for name in node.makes if name}
-    followers = defaultdict(list)
-    missing = []
-    for at, node in enumerate(nodes):
-        awaited = {maker[name] for name in node.reads if name in maker} - {at}
-        missing.append(len(awaited))
-        for other in awaited:
-            followers[other].append(at)
-
-    ready = [(nodes[at].rank, at) for at in range(len(nodes)) if not missing[at]]
-    heapify(ready)
-    order = []
-    while ready:
-        _, at = heappop(ready)
-        order.append(nodes[at])
-        for other in followers[at]:
-            missing[other] -= 1
-            if not missing[other]:
-                heappush(ready, (nodes[other].rank, other))
-    return order
+    def compare(self, given: Variant, written: Written) -> Comparison | None:
+        """See `memplan.pipeline.Writer`."""
+        apart = measure_difference(given.data, written.data)
+        return None if apart is None else Comparison(apart)

@@ -3,9 +3,7 @@
     found = memplan.targets.onnx_bands.stripe("model.onnx", "bands.onnx", max_extra=0.1)
     print(found.given_peak, found.peak, found.extra)
 
-A part of an operator is the same operator on fewer rows, with the padding that it has there. Bands
-are taken with Slice and joined with Concat, so the file has ordinary operators alone. Onnxruntime
-has to be told to keep their order, and to free a tensor after its last reader:
+Onnxruntime has to be told to keep the order of the file, and to free tensors after their last use:
 
     options = onnxruntime.SessionOptions()
     options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
@@ -20,37 +18,16 @@ runs later than its place in the file, and its bands then are all live at one ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from memplan.errors import FormatError
-from memplan.extras import require
-from memplan.files import read_bytes as read_file
 from memplan.files import write_files
-from memplan.graph import Graph, Operator
-from memplan.graph.pictures import Shifted, Spread, Window
-from memplan.notes import Code
-from memplan.rewrite.bands import Action, Cut, Do, Uncut, find_frontier
-from memplan.sources import Loaded
-from memplan.sources.onnx import read, read_bytes
-from memplan.sources.onnx.graph_memory import SHAPE_ONLY
-from memplan.sources.onnx.graph_pictures import (
-    RANK,
-    NodeCall,
-    find_pads,
-    gives_sizes,
-    read_attributes,
-)
-from memplan.sources.onnx.protos import opsets_of, subgraphs
-from memplan.sources.onnx.read_names import sort_operators
-from memplan.sources.onnx.shapes_arithmetic import Constants
+from memplan.pipeline import Arranged, arrange
+from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sources.options import Options
-from memplan.targets._bands import Striped
+from memplan.targets.onnx import OnnxFile
 
-__all__ = ["HOW_TO_RUN", "sort_file", "stripe", "stripe_bytes", "write_bands"]
+__all__ = ["HOW_TO_RUN", "stripe"]
 
 HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
@@ -61,12 +38,12 @@ HOW_TO_RUN: Final = (
 
 def stripe(
     path: Path | str,
-    out: Path | str,
+    out: Path | str | None = None,
     options: Options | None = None,
     *,
-    max_extra: float = 0.10,
+    max_extra: float = MAX_EXTRA,
     budget: int | None = None,
-) -> Striped:
+) -> Arranged:
     """Write a model that computes its large pictures in bands, where this needs less memory.
 
     Weights in other files are not touched: `out` belongs into the folder of `path` if there are
@@ -75,7 +52,8 @@ def stripe(
     Parameters
     ----------
     path, out
-        The model, and the file to write; it may be the same.
+        The model, and the file to write; it may be the same. Without one, none is written: the
+        result has its bytes.
     options
         See `memplan.load`.
     max_extra
@@ -90,347 +68,9 @@ def stripe(
     MemplanError
         If no bands are within the budget, and if the library `onnx` is missing.
     """
-    found, data = stripe_bytes(Path(path), options, max_extra=max_extra, budget=budget)
-    write_files({str(out): data})
+    writer = OnnxFile(Path(path), options, takes_offsets=False)
+    found = arrange(writer, in_place=True, bands=True, max_extra=max_extra, capacity=budget)
+    found.require_fit(max_extra)
+    if out is not None:
+        write_files({str(out): found.data})
     return found
-
-
-def stripe_bytes(
-    path: Path,
-    options: Options | None = None,
-    *,
-    max_extra: float = 0.10,
-    budget: int | None = None,
-) -> tuple[Striped, bytes]:
-    """Return what `stripe` finds, and the bytes of the file that it writes."""
-    asked = replace(options or Options(), in_place=True, runtime_order=False)
-    data, loaded = read_file(path), read(path, asked)
-    assert loaded.graph is not None
-    frontier = find_frontier(Uncut(loaded.graph))
-    given = loaded.problem.max_load
-    # As it is, operators may write over inputs that are not needed any more. In bands they are not
-    # counted on to do so: only some kernels of onnxruntime do.
-    first, *others = frontier.points
-    points = (replace(first, load=given), *(p for p in others if p.arena < given))
-    frontier = replace(frontier, points=points)
-    point = frontier.choose(max_extra=max_extra, budget=budget)
-    found = frontier.cut(point)
-    if not point.regions:
-        if any(note.code is Code.OPERATORS_SORTED for note in loaded.notes):
-            data = sort_file(data)
-        return Striped(given, given, 0.0, found, frontier, loaded.notes), data
-    written, banded = write_bands(data, found, path, asked)
-    load = banded.problem.max_load
-    if load > point.load:
-        raise FormatError(
-            str(path), f"its bands need {point.load} bytes, but {load} as nodes of a file"
-        )
-    return Striped(given, load, frontier.extra(point), found, frontier, loaded.notes), written
-
-
-def _list_sizes(model: Any, graph: Graph, asked: Options) -> dict[str, int]:
-    """Return the sizes to read a written model with: those of the tensors that it still has."""
-    if not asked.dims:
-        return {}
-    made = {name for node in model.graph.node for name in node.output if name}
-    left = ((one.name, one.shape) for one in graph.tensors if one.name in made and one.shape)
-    return {f"{name}:{axis}": size for name, shape in left for axis, size in enumerate(shape)}
-
-
-def sort_file(data: bytes) -> bytes:
-    """Return a file with its operators in an order in which they can run."""
-    model = require("onnx", extra="onnx").ModelProto.FromString(data)
-    sort_operators(model)
-    written: bytes = model.SerializeToString(deterministic=True)
-    return written
-
-
-def write_bands(data: bytes, found: Cut, path: Path, asked: Options) -> tuple[bytes, Loaded]:
-    """Return a file with the operators of a cut of its graph, and what it is read as.
-
-    In bands, operators are not counted on to write over inputs: only some kernels do so.
-    """
-    model, graph = require("onnx", extra="onnx").ModelProto.FromString(data), found.uncut.graph
-    sort_operators(model)
-    _Writer(model, found, _match(model, graph, path), _fixes(model)).write()
-    written: bytes = model.SerializeToString(deterministic=True)
-    again = replace(asked, dims=_list_sizes(model, graph, asked), in_place=False)
-    return written, read_bytes(written, path, again)
-
-
-def _match(model: Any, graph: Graph, path: Path) -> list[int]:
-    """Return by operator of the graph the index of its node in the file."""
-    places = []
-    nodes = model.graph.node
-    for operator in graph.operators:
-        made = {graph.tensors[t].name for t in operator.outputs}
-        _, at = operator.place
-        if not 0 <= at < len(nodes) or not made or not made <= set(nodes[at].output):
-            raise FormatError(
-                str(path), "its operators are not those of the file: inline its functions first"
-            )
-        places.append(at)
-    return places
-
-
-# What is written
-
-
-def _fixes(model: Any) -> bool:
-    """Return whether an input of a model leaves a dimension open."""
-    weights = {one.name for one in model.graph.initializer}
-    return any(
-        not dim.HasField("dim_value")
-        for one in model.graph.input
-        if one.name not in weights
-        for dim in one.type.tensor_type.shape.dim
-    )
-
-
-class _Writer:
-    """Writes the operators of a cut into a model."""
-
-    def __init__(self, model: Any, found: Cut, places: Sequence[int], fixes: bool) -> None:
-        self._onnx = require("onnx", extra="onnx")
-        self._model = model
-        self._graph = model.graph
-        self._cut = found
-        self._places = places
-        self._fixes = fixes
-        self._opset = opsets_of(model).get("", 1)
-        self._old = list(model.graph.node)
-        self._taken = set(_iterate_names(model.graph))
-        self._names: dict[int, str] = {}  # by tensor of the cut that the file did not have
-        self._constants: dict[tuple[int, ...], str] = {}
-        operators, tensors = found.uncut.operators, found.uncut.graph.tensors
-        inside = (o for region in found.regions for o in operators[region.first : region.last])
-        self._parted = {tensors[each.makes].name: each.makes for each in inside}
-
-    def write(self) -> None:
-        """Change the model."""
-        nodes: list[tuple[Any, bool]] = []  # with whether it is done before the run
-        folded = sorted(set(range(len(self._old))) - set(self._places), reverse=True)
-        for action in self._cut.actions:
-            limit = self._places[action.step] if action.step >= 0 else -1
-            while folded and folded[-1] < limit:
-                nodes += self._folded(self._old[folded.pop()])
-            nodes.append((self._node(action), False))
-        while folded:
-            nodes += self._folded(self._old[folded.pop()])
-        kept = self._drop_unused(nodes)
-        del self._graph.node[:]
-        self._graph.node.extend(kept)
-        self._drop_values()
-        if self._fixes:
-            self._fix_sizes()
-
-    # Operators
-
-    def _folded(self, node: Any) -> list[tuple[Any, bool]]:
-        """Return a node that is done before the run; the shape of a picture becomes a constant."""
-        if node.op_type not in SHAPE_ONLY or node.input[0] not in self._parted:
-            return [(node, True)]
-        tensor = self._cut.uncut.graph.tensors[self._parted[node.input[0]]]
-        assert tensor.shape is not None
-        options = read_attributes(node)
-        shape = tensor.shape[options.get("start", 0) : options.get("end", RANK)]
-        values = list(shape) if node.op_type == "Shape" else prod(tensor.shape)
-        numpy_helper = require("onnx.numpy_helper", extra="onnx")
-        array = require("numpy", extra="onnx").array(values, "int64")
-        self._graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
-        return []
-
-    def _node(self, action: Action) -> Any:
-        if action.do is Do.WHOLE:
-            return self._old[self._places[action.step]]
-        if action.do is Do.SLICE:
-            return self._slice(action)
-        if action.do is Do.JOIN:
-            return self._make("Concat", action.inputs, action.output, axis=2 + action.axis)
-        assert action.do is Do.PART, "no window asks for zeros around it"
-        return self._part(self._old[self._places[action.step]], action)
-
-    def _make(self, kind: str, inputs: Sequence[int], output: int, **attributes: Any) -> Any:
-        name = self._name(output)
-        names = [self._name(tensor) for tensor in inputs]
-        return self._onnx.helper.make_node(kind, names, [name], name=name, **attributes)
-
-    def _slice(self, action: Action) -> Any:
-        """Return an operator that takes some rows, or columns, or both."""
-        _, given = self._cut.part(action.inputs[0])
-        _, taken = self._cut.part(action.output)
-        axes = [axis for axis in (0, 1) if given[axis] != taken[axis]]
-        starts = [taken[axis][0] - given[axis][0] for axis in axes]
-        ends = [taken[axis][1] - given[axis][0] for axis in axes]
-        places = [2 + axis for axis in axes]
-        if self._opset < 10:
-            return self._make(
-                "Slice", action.inputs, action.output, starts=starts, ends=ends, axes=places
-            )
-        node = self._make("Slice", action.inputs, action.output)
-        node.input.extend(map(self._constant, (starts, ends, places)))
-        return node
-
-    def _part(self, old: Any, action: Action) -> Any:
-        """Return an operator on fewer rows."""
-        operator = self._cut.uncut.operators[action.step]
-        node = self._onnx.NodeProto()
-        node.CopyFrom(old)
-        pictures, pieces, slots = (
-            {read.tensor for read in operator.reads},
-            iter(action.inputs),
-            iter(operator.inputs),
-        )
-        del node.input[:]
-        for name in old.input:
-            tensor = next(slots) if name else -1
-            piece = next(pieces) if tensor in pictures else None
-            if piece is None:
-                node.input.append(name)
-            elif piece >= 0:
-                node.input.append(self._name(piece))
-        del node.output[:]
-        node.output.append(self._name(action.output))
-        node.name = node.output[0]
-        self._adapt(node, operator, action)
-        return node
-
-    def _adapt(self, node: Any, operator: Operator, action: Action) -> None:
-        """Give a part the padding and the size that it has."""
-        shape, attributes = self._shape(action.output), read_attributes(node)
-        if node.op_type == "Pad":
-            self._adapt_pad(node, operator, action)
-            return
-        if attributes.get("coordinate_transformation_mode") == "pytorch_half_pixel":
-            self._set(node, "coordinate_transformation_mode", "half_pixel")  # also for one row
-        if gives_sizes(self._opset, node.op_type, [bool(name) for name in node.input]):
-            axes = attributes.get("axes") or range(RANK)
-            node.input[3] = self._constant([shape[axis] for axis in axes])
-            return
-        rules = (operator.reads[0].rows, operator.reads[0].columns)
-        _, made = self._cut.part(action.output)
-        sides = [
-            rule.pads(fed, span)
-            for rule, fed, span in zip(rules, action.feeds[0], made, strict=True)
-            if isinstance(rule, (Window, Spread))
-        ]
-        if len(sides) == 2:
-            self._set(node, "auto_pad")
-            self._set(node, "pads", [max(side[end], 0) for end in (0, 1) for side in sides])
-            if node.op_type == "ConvTranspose":
-                self._set(node, "output_padding", [max(-side[1], 0) for side in sides])
-
-    def _adapt_pad(self, node: Any, operator: Operator, action: Action) -> None:
-        _, made = self._cut.part(action.output)
-        old = self._old[self._places[action.step]]
-        tensors, slots = self._cut.uncut.graph.tensors, iter(operator.inputs)
-        inputs = [tensors[next(slots)] if name else None for name in old.input]
-        output = tensors[operator.makes]
-        pads = find_pads(NodeCall.of(old, inputs, output, self._opset, Constants(self._graph)))
-        for axis, rule in enumerate((operator.reads[0].rows, operator.reads[0].columns)):
-            assert isinstance(rule, Shifted)
-            pads[2 + axis], pads[2 + axis + RANK] = rule.pads(action.feeds[0][axis], made[axis])
-        if self._opset < 11:
-            self._set(node, "paddings" if self._opset < 2 else "pads", pads)
-            return
-        node.input[1] = self._constant(pads)
-        del node.input[3:]  # the axes: all of them
-
-    def _set(self, node: Any, name: str, value: Any = None) -> None:
-        """Give an operator an attribute, or take it away."""
-        for at, one in enumerate(node.attribute):
-            if one.name == name:
-                del node.attribute[at]
-                break
-        if value is not None:
-            node.attribute.append(self._onnx.helper.make_attribute(name, value))
-
-    def _shape(self, tensor: int) -> tuple[int, ...]:
-        picture, ((top, bottom), (left, right)) = self._cut.part(tensor)
-        shape = self._cut.uncut.graph.tensors[picture].shape
-        assert shape is not None
-        return 1, shape[1], bottom - top, right - left
-
-    # Names
-
-    def _name(self, tensor: int) -> str:
-        """Return the name of a tensor of the cut."""
-        tensors = self._cut.uncut.graph.tensors
-        if tensor < len(tensors):
-            return tensors[tensor].name
-        if tensor not in self._names:
-            picture, ((top, bottom), (left, right)) = self._cut.part(tensor)
-            name = f"{tensors[picture].name} [{top}:{bottom}, {left}:{right}]"
-            self._names[tensor] = self._take(f"{name} ({tensor})")
-        return self._names[tensor]
-
-    def _take(self, name: str) -> str:
-        """Return the name, or one that no tensor has."""
-        while name in self._taken:
-            name += "'"
-        self._taken.add(name)
-        return name
-
-    def _constant(self, values: Sequence[int]) -> str:
-        """Return a constant of whole numbers; equal ones are in the file once."""
-        key = tuple(values)
-        if key not in self._constants:
-            name = self._take("amounts " + " ".join(map(str, key)))
-            helper, kind = self._onnx.helper, self._onnx.TensorProto.INT64
-            self._graph.initializer.append(helper.make_tensor(name, kind, [len(key)], list(key)))
-            self._constants[key] = name
-        return self._constants[key]
-
-    # What is left
-
-    def _drop_unused(self, nodes: Sequence[tuple[Any, bool]]) -> list[Any]:
-        """Return the nodes without those that were only for what is gone; drop such weights."""
-        used = {one.name for one in self._graph.output}
-        kept = []
-        for node, is_folded in reversed(nodes):
-            if is_folded and used.isdisjoint(filter(None, node.output)):
-                continue
-            used.update(node.input)
-            for _, inner in subgraphs(node):
-                used.update(_iterate_names(inner))
-            kept.append(node)
-        used.update(one.name for one in self._graph.input)
-        for held in (self._graph.initializer, self._graph.sparse_initializer):
-            for at in range(len(held) - 1, -1, -1):
-                one = held[at]
-                if (one.name if hasattr(one, "name") else one.values.name) not in used:
-                    del held[at]
-        return kept[::-1]
-
-    def _drop_values(self) -> None:
-        """Drop what the file says of tensors that are gone."""
-        left = {name for node in self._graph.node for name in (*node.input, *node.output)}
-        for at in range(len(self._graph.value_info) - 1, -1, -1):
-            if self._fixes or self._graph.value_info[at].name not in left:
-                del self._graph.value_info[at]
-        notes = self._graph.quantization_annotation
-        for at in range(len(notes) - 1, -1, -1):
-            if notes[at].tensor_name not in left:
-                del notes[at]
-
-    def _fix_sizes(self) -> None:
-        """Write the sizes that the bands are for into the inputs and results."""
-        shapes = {one.name: one.shape for one in self._cut.uncut.graph.tensors}
-        for one in (*self._graph.input, *self._graph.output):
-            shape = shapes.get(one.name)
-            if shape is None or not one.type.HasField("tensor_type"):
-                continue
-            del one.type.tensor_type.shape.dim[:]
-            for size in shape:
-                one.type.tensor_type.shape.dim.add().dim_value = size
-
-
-def _iterate_names(graph: Any) -> Iterator[str]:
-    """Yield all names of tensors in a graph, and in those inside of it."""
-    for one in (*graph.input, *graph.output, *graph.initializer):
-        yield one.name
-    for node in graph.node:
-        yield from node.input
-        yield from node.output
-        for _, inner in subgraphs(node):
-            yield from _iterate_names(inner)

@@ -6,9 +6,9 @@ does not show: indices of a pooling, statistics of a normalisation, packed weigh
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from memplan.errors import MemplanError, quoted
@@ -73,52 +73,38 @@ def compare(loaded: Loaded, trace: Trace) -> list[Row]:
     trace
         The recording of the same model and inputs.
     """
-    shown, allocated = _count_tensors(loaded), _count_allocations(trace)
-    names = shown[0].keys() | allocated[0].keys()
-    counts = (*shown, *allocated)
-    rows = [Row(name, *(count[name] for count in counts)) for name in names]
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for at, found in ((0, _iterate_tensors(loaded)), (2, _iterate_allocations(trace))):
+        for operator, size in found:
+            counts[operator][at] += 1
+            counts[operator][at + 1] += size
+    rows = [Row(name, *count) for name, count in counts.items()]
     return sorted(rows, key=lambda r: (r.tensor_bytes - r.allocated_bytes, r.operator))
 
 
 def add_up(rows: Iterable[Row], name: str = "total") -> Row:
     """Return the sum of rows."""
     rows = list(rows)
-    return Row(
-        name,
-        sum(row.tensors for row in rows),
-        sum(row.tensor_bytes for row in rows),
-        sum(row.allocations for row in rows),
-        sum(row.allocated_bytes for row in rows),
-    )
+    return Row(name, *(sum(getattr(row, each.name) for row in rows) for each in fields(Row)[1:]))
 
 
-def _count_tensors(loaded: Loaded) -> tuple[Counter[str], Counter[str]]:
-    """Return by operator the count and the bytes of its results."""
+def _iterate_tensors(loaded: Loaded) -> Iterator[tuple[str, int]]:
+    """Yield the operator and the bytes of each of its results."""
     assert loaded.graph is not None
     assert loaded.layout is not None
     maker: dict[int, str] = {}
     for operator in loaded.graph.walk():
         for index in operator.outputs:
             maker.setdefault(index, operator.type.replace(".", "::", 1))
-    count: Counter[str] = Counter()
-    bytes: Counter[str] = Counter()
     for storage in loaded.layout.storages:
         made_by = next((maker[index] for index in storage.tensors if index in maker), None)
         if storage.kind in _PLANNED and storage.bytes and made_by is not None:
-            count[made_by] += 1
-            bytes[made_by] += storage.bytes
-    return count, bytes
+            yield made_by, storage.bytes
 
 
-def _count_allocations(trace: Trace) -> tuple[Counter[str], Counter[str]]:
-    """Return by operator the count and the bytes of the allocations recorded in it."""
-    count: Counter[str] = Counter()
-    bytes: Counter[str] = Counter()
-    for scope, size in zip(trace.scopes, trace.size.tolist(), strict=True):
-        name = _find_operator(scope)
-        count[name] += 1
-        bytes[name] += size
-    return count, bytes
+def _iterate_allocations(trace: Trace) -> Iterator[tuple[str, int]]:
+    """Yield the operator and the bytes of each allocation that was recorded in it."""
+    yield from zip(map(_find_operator, trace.scopes), trace.size.tolist(), strict=True)
 
 
 def _find_operator(scope: Scope) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +24,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure, Loaded
 from memplan.sources.onnx import read, read_declared
 from memplan.sources.options import Options
+from memplan.yardsticks.children import run_child
 
 __all__ = ["Settled", "measure", "measure_difference", "settle"]
 
@@ -259,21 +258,8 @@ def _run(
             "reuse": reuse,
             "folder": folder,
         }
-        try:
-            # Without -P the child would import this module, which has the library's name.
-            run = subprocess.run(
-                [sys.executable, "-P", str(_CHILD)],
-                input=json.dumps(order),
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT,
-            )
-        except subprocess.TimeoutExpired:
-            return None
-    if run.returncode != 0:
-        return None
-    found = json.loads(run.stdout)
-    return _Held(**found)
+        run = run_child(_CHILD, order, _TIMEOUT)
+    return None if run is None or run.returncode != 0 else _Held(**json.loads(run.stdout))
 
 
 def measure_difference(one: bytes, other: bytes) -> float | None:

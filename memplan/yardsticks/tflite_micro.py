@@ -8,11 +8,8 @@ give the same number of bytes.
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-import subprocess
-import sys
 from bisect import insort_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,15 +28,11 @@ from memplan.sources.tflite.model import Model, load
 from memplan.sources.tflite.names import is_custom
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import resize
+from memplan.yardsticks.children import run_child
 
 __all__ = [
-    "Answer",
-    "Request",
-    "ask",
-    "compute_head",
-    "find_version",
-    "list_requests",
-    "measure",
+    *("LARGEST", "SPARE", "Answer", "Request", "ask", "compute_head", "find_version"),
+    *("list_requests", "measure"),
 ]
 
 _NAME: Final = "TensorFlow Lite Micro"
@@ -51,8 +44,8 @@ _RECORDED: Final = "[RecordingMicroAllocator]"  # begins the lines that list the
 _REFUSED: Final = 3  # of the child
 _MOST_LETTERS: Final = 400  # of the runtime's words
 _PLANNED: Final = frozenset({Kind.INPUT, Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
-_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
-_SPARE: Final = 64 << 20  # for TFLM's data outside of the plan; untouched pages cost nothing
+LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
+SPARE: Final = 64 << 20  # for TFLM's data outside of the plan; untouched pages cost nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,27 +256,17 @@ def ask(path: Path, model: Model | None = None) -> Answer | None:
     runtime = f"{_NAME} {version}"
     model = load(path) if model is None else model
     size = compute_head(model)
-    if size > _LARGEST:
+    if size > LARGEST:
         return None
     doubts, _ = list_refusals(model)
     order = {
         "path": str(path),
-        "arena": size + 2 * path.stat().st_size + sum(_iterate_unplanned(model)) + _SPARE,
+        "arena": size + 2 * path.stat().st_size + sum(_iterate_unplanned(model)) + SPARE,
         "folded": _sort_operators(find_folded(model)),
         "run": bool(doubts),
     }
-    # TFLM crashes on some models, so it gets a process of its own. With -P that imports nothing
-    # from its working directory.
-    command = [sys.executable, "-P", str(_CHILD)]
-    try:
-        run = subprocess.run(
-            command,
-            input=json.dumps(order).encode(),
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except (subprocess.TimeoutExpired, OSError):
+    run = run_child(_CHILD, order, _TIMEOUT)
+    if run is None:
         return None
     text = run.stderr.decode(errors="replace")
     head, tail = _HEAD.search(text), _TAIL.search(text)

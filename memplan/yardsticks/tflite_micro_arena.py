@@ -8,7 +8,6 @@ the interpreter: structs for tensors and operators, quantization, state. It depe
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +17,19 @@ from memplan.errors import MemplanError
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Arena, Beside, Loaded
 from memplan.sources.tflite.model import Model, load
-from memplan.yardsticks.tflite_micro import Answer, ask, compute_head, find_version
+from memplan.yardsticks.children import run_child
+from memplan.yardsticks.tflite_micro import (
+    LARGEST,
+    SPARE,
+    Answer,
+    ask,
+    compute_head,
+    find_version,
+)
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]
 
 _CHILD: Final = Path(__file__).with_name("_tflite_micro_arena_child.py")
-_SPARE: Final = 64 << 20
-_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 
 
 def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 120.0) -> int | None:
@@ -57,19 +62,12 @@ def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 12
         return None
     low = compute_head(model)
     kept = sum(t.bytes for t in model.tensors() if t.variable or t.data)
-    order = {"path": str(path), "low": low, "limit": min(2 * low + kept + _SPARE, _LARGEST)}
-    try:
-        run = subprocess.run(
-            [sys.executable, "-P", str(_CHILD)],
-            input=json.dumps(order).encode(),
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    order = {"path": str(path), "low": low, "limit": min(2 * low + kept + SPARE, LARGEST)}
+    run = run_child(_CHILD, order, timeout)
+    if run is None:
         raise MemplanError(
             f"{path}: TensorFlow Lite Micro did not finish within {timeout:g} seconds"
-        ) from None
+        )
     if run.returncode != 0 or not run.stdout:
         answer = ask(path, model)
         reason = "" if answer is None or not answer.refusal else f": {answer.refusal}"

@@ -8,17 +8,19 @@ makes.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.extras import require
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.notes import Code, Note
+from memplan.runtime.torch import Recording, record
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
@@ -28,11 +30,9 @@ from memplan.sources.torch_export.scope import bodies
 from memplan.sources.torch_export.values import Value
 from memplan.trace import Trace
 
-if TYPE_CHECKING:
-    from memplan.runtime.torch import Recording
-
 __all__ = ["Difference", "Measured", "measure_file", "measure_run"]
 
+torch: Any = require("torch", extra="torch")
 _MARK = "@"  # before the names of operators in the scopes of the recording
 
 
@@ -105,7 +105,6 @@ def measure_file(path: Path, options: Options) -> Measured:
     MemplanError
         As `measure_run`.
     """
-    torch = require("torch", extra="torch")
     shown = program_in_file(path, options)
     try:
         program = torch.export.load(path)
@@ -135,7 +134,6 @@ def measure_run(
         If torch is not installed, a module comes without arguments, the program is not for a CPU,
         takes arguments that cannot be made, or does not run.
     """
-    torch = require("torch", extra="torch")
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
         if args is None:
@@ -154,8 +152,6 @@ def _measure(program: Any, shown: Exported, args: tuple[Any, ...] | None) -> Mea
 
 def _record(program: Any, shown: Exported, inputs: list[Any]) -> Recording:
     """Run every operator in a scope of its own."""
-    torch = require("torch", extra="torch")
-    record = require("memplan.runtime.torch", extra="torch").record
     graph = _switch_on_caching(program.graph_module)
     run = _make_runner(graph, "")
     whole = get_region(shown)
@@ -178,8 +174,6 @@ def _record(program: Any, shown: Exported, inputs: list[Any]) -> Recording:
 
 def _switch_on_caching(module: Any) -> Any:
     """Return a copy of a graph with regions of autocast that cache, as in the user's module."""
-    import copy
-
     copied = copy.deepcopy(module)
     for one in (copied, *copied.modules()):
         for node in one.graph.nodes if hasattr(one, "graph") else ():
@@ -190,17 +184,15 @@ def _switch_on_caching(module: Any) -> Any:
 
 def _make_runner(module: Any, prefix: str) -> Any:
     """Return a function that runs a graph node by node, with bodies of higher-order operators."""
-    fx: Any = require("torch.fx", extra="torch")
-    scope = require("torch.profiler", extra="torch").record_function
     for node in module.graph.nodes:
         for inner, body in bodies(module, prefix, node):
             body.forward = _make_runner(body, inner)
 
-    class Run(fx.Interpreter):  # type: ignore[misc]
+    class Run(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
             if n.op != "call_function":
                 return super().run_node(n)
-            with scope(f"memplan:{_MARK}{prefix}{n.name}"):
+            with torch.profiler.record_function(f"memplan:{_MARK}{prefix}{n.name}"):
                 return super().run_node(n)
 
     return lambda *args: Run(module).run(*args)
@@ -208,8 +200,9 @@ def _make_runner(module: Any, prefix: str) -> Any:
 
 def _collect_inputs(program: Any, shown: Exported, args: tuple[Any, ...] | None) -> list[Any]:
     """Return the inputs of the graph: weights, and the user's arguments."""
-    torch = require("torch", extra="torch")
-    given = iter(_leaves(args) if args is not None else _get_examples(program, shown))
+    given = iter(
+        torch.utils._pytree.tree_leaves(args) if args is not None else _get_examples(program, shown)
+    )
     made: list[Any] = []
     values = {each.value.name: each.value for each in shown.inputs}
     torch.manual_seed(0)
@@ -230,7 +223,6 @@ def _collect_inputs(program: Any, shown: Exported, args: tuple[Any, ...] | None)
 
 def _make_input(held: Any, value: Value | None, parameter: bool) -> Any:
     """Return a weight for the run; buffers are copied, as a run may change them."""
-    torch = require("torch", extra="torch")
     if not isinstance(held, torch.Tensor):
         return held
     if held.device.type == "meta" and value is not None:
@@ -241,22 +233,17 @@ def _make_input(held: Any, value: Value | None, parameter: bool) -> Any:
 
 def _get_examples(program: Any, shown: Exported) -> list[Any]:
     """Return the arguments that the program was exported with, if they have the given sizes."""
-    torch = require("torch", extra="torch")
-    found = _leaves(program.example_inputs) if program.example_inputs else []
+    found = (
+        torch.utils._pytree.tree_leaves(program.example_inputs) if program.example_inputs else []
+    )
     tensors = [one for one in found if isinstance(one, torch.Tensor)]
     expected = [each.value.sizes for each in shown.inputs if each.kind is Kind.INPUT]
     real = all(one.device.type == "cpu" for one in tensors)
     return found if real and [tuple(one.shape) for one in tensors] == expected else []
 
 
-def _leaves(args: Any) -> list[Any]:
-    leaves: list[Any] = require("torch.utils._pytree", extra="torch").tree_leaves(args)
-    return leaves
-
-
 def _make_random(value: Value) -> Any:
     """Return a tensor of random floating-point numbers, or of zeros for other types."""
-    torch = require("torch", extra="torch")
     dtype = getattr(torch, value.dtype)
     flat = torch.zeros(max(value.span // value.itemsize, prod(value.sizes)), dtype=dtype)
     if dtype.is_floating_point and value.itemsize > 1:

@@ -25,6 +25,7 @@ from memplan.rewrite.bands import Region, Uncut, cut
 from memplan.sources.onnx import read_bytes
 from memplan.sources.options import Options
 from memplan.targets import onnx_bands as target
+from memplan.targets._onnx_bands import write_bands
 
 PATIENCE = 20  # seconds of one network
 OPSETS = (9, 11, 13, 17, 18, 19, 20, 21, 22)
@@ -232,8 +233,6 @@ def in_bands(data: bytes, draw: random.Random) -> bytes | None:
     path = Path("model.onnx")
     loaded = read_bytes(data, path, Options())
     assert loaded.graph is not None
-    made = onnx.load_from_string(data)
-    places = target._match(made, loaded.graph, path)
     program = Uncut(loaded.graph)
     runs: list[list[int]] = [[]]
     for at, step in enumerate(program.operators):
@@ -253,9 +252,7 @@ def in_bands(data: bytes, draw: random.Random) -> bytes | None:
         found = cut(program, [Region(first, last + 1, bands, frozenset(kept))])
     except ValueError:  # more bands than rows, or nothing that is read outside
         return None
-    target._Writer(made, found, places, target._fixes(made)).write()
-    written: bytes = made.SerializeToString()
-    return written
+    return write_bands(data, found, path, Options())[0]
 
 
 def examine(seed: int) -> str:
@@ -277,8 +274,8 @@ def examine(seed: int) -> str:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "m.onnx"
             path.write_bytes(data)
-            found, written = target.stripe_bytes(path, max_extra=5.0)
-        banded: bytes | None = written if found.cut.regions else None
+            found = target.stripe(path, max_extra=5.0)
+        banded: bytes | None = found.data if found.cut is not None else None
     else:
         banded = in_bands(data, draw)
     if banded is None:

@@ -13,10 +13,12 @@ from memplan import solve
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
 from memplan.graph.pictures import Each, Padding, Read, Window
+from memplan.pipeline import Arranged, Plain, arrange
 from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
 from memplan.rewrite.bands.cutting import cut_region, divide
 from memplan.rewrite.bands.frontier import _ROWS
 from memplan.rewrite.bands.measure import Timeline
+from memplan.sources import of_graph
 
 
 def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Uncut:
@@ -176,15 +178,24 @@ def test_a_plan_of_bands_needs_their_load() -> None:
         assert (plan.peak, str(plan.status)) == (point.load, "optimal")
 
 
+def choose(graph: Graph, max_extra: float, capacity: int | None = None) -> Arranged:
+    """Return the bands that are taken for a runtime that allocates while it runs."""
+    writer = Plain(of_graph(graph), takes_offsets=False)
+    return arrange(writer, bands=True, max_extra=max_extra, capacity=capacity)
+
+
 def test_bands_are_chosen_by_work_and_by_arena() -> None:
     """Tests the smallest arena within a share of work, and the least work within an arena."""
-    found = find_frontier(draw_mobile(), work=20_000)
-    first, *others = found.points
-    assert found.choose(max_extra=0.0) == first
-    assert found.choose(max_extra=100.0) == others[-1]
-    for point in found.points:
-        assert found.choose(max_extra=found.extra(point)) == point
-        assert found.choose(max_extra=100.0, budget=point.arena) == point
+    graph = draw_mobile().graph
+    assert choose(graph, 0.0).point is None
+    found = choose(graph, 100.0)
+    assert found.frontier is not None
+    assert found.point == found.frontier.points[-1]
+    assert "; its runtime takes no plan" in str(found)
+    for point in found.frontier.points[1:]:
+        assert choose(graph, found.frontier.extra(point)).point == point
+        least = choose(graph, 100.0, point.arena)
+        assert (least.point, least.peak, least.fits) == (point, point.arena, True)
 
 
 def test_a_budget_that_no_bands_meet() -> None:
@@ -193,13 +204,10 @@ def test_a_budget_that_no_bands_meet() -> None:
     high = 4
     operators = list(program.operators)
     operators[high] = replace(operators[high], reads=(), why_whole="it mixes all rows")
-    graph = replace(program.graph, operators=tuple(operators))
-    found = find_frontier(replace(program, graph=graph), work=20_000)
-    least = found.choose(max_extra=100.0)
-    with pytest.raises(MemplanError, match=f"need {least.arena} bytes, {least.arena - 64} more"):
-        found.choose(max_extra=100.0, budget=64)
-    assert f'"o{high}"' in found.explain(least)
-    assert "it mixes all rows" in found.explain(least)
+    found = choose(replace(program.graph, operators=tuple(operators)), 100.0, 64)
+    words = f'has {found.peak} bytes.*, {found.peak - 64} more.*"o{high}".*it mixes all rows'
+    with pytest.raises(MemplanError, match=words):
+        found.require_fit(100.0)
 
 
 @pytest.mark.slow

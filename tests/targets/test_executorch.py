@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from executorch_networks import branches, mobilenet, transformer, two_branches
 
+from memplan import solvers
 from memplan.errors import GraphError, MemplanError, PlanError
+from memplan.pipeline import Arranged, Plain, arrange
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
-from memplan.solvers import solve
-from memplan.targets._executorch_pools import Layout, Place, Region, make_pools, place
+from memplan.targets._executorch_pools import Layout, Place, Region, plan_memories
 from memplan.targets.executorch import planner
 
 pytestmark = pytest.mark.slow
@@ -50,11 +51,24 @@ class Tensor:
         return self.allocated_memory
 
 
-def laid_out(tensors: list[Tensor], *, padding: int = 0, **asked: Any) -> Layout:
+def laid_out(
+    tensors: list[Tensor], search: Any = arrange, *, padding: int = 0, **asked: Any
+) -> Layout:
     """Return where the tensors (named a, b, ...) go."""
     asked = {"alignment": 16} | asked
-    made = make_pools(tensors, [chr(97 + row) for row in range(len(tensors))], **asked)
-    return place(made, solve, taken=asked.get("taken", ()), padding=padding)
+    names = [chr(97 + row) for row in range(len(tensors))]
+    return plan_memories(tensors, names, search, padding=padding, **asked)
+
+
+def watched() -> tuple[list[Problem], Any]:
+    """Return a list, and what plans a memory and adds its problem to the list."""
+    problems: list[Problem] = []
+
+    def search(writer: Plain) -> Arranged:
+        problems.append(writer.loaded.problem)
+        return arrange(writer)
+
+    return problems, search
 
 
 # Problems
@@ -63,11 +77,12 @@ def laid_out(tensors: list[Tensor], *, padding: int = 0, **asked: Any) -> Layout
 def test_lifetimes_are_closed_and_sizes_aligned() -> None:
     """Tests that a tensor needed last by the node that makes another one conflicts with it."""
     first, second, third = Tensor(0, 3, 20), Tensor(3, 5, 16), Tensor(4, 6, 1)
-    pool = make_pools([first, second, third], ["a", "b", "c"], alignment=16)[1]
-    assert pool.problem.start.tolist() == [0, 3, 4]
-    assert pool.problem.end.tolist() == [4, 6, 7]
-    assert pool.problem.size.tolist() == [32, 16, 16]
-    assert laid_out([first, second, third]).sizes == (0, 48)
+    problems, search = watched()
+    assert laid_out([first, second, third], search).sizes == (0, 48)
+    (problem,) = problems
+    assert problem.start.tolist() == [0, 3, 4]
+    assert problem.end.tolist() == [4, 6, 7]
+    assert problem.size.tolist() == [32, 16, 16]
     assert laid_out([first, third]).sizes == (0, 32)
 
 
@@ -151,20 +166,22 @@ def test_views_in_a_circle_are_refused() -> None:
         laid_out([first, second])
 
 
-def test_no_plan_and_no_true_plan_is_handed_over() -> None:
+def test_no_plan_and_no_true_plan_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests a solver that finds nothing, and one whose plan overlaps."""
-    made = make_pools([Tensor(0, 1, 16), Tensor(1, 2, 16)], ["a", "b"], alignment=16)
+    tensors = [Tensor(0, 1, 16), Tensor(1, 2, 16)]
 
-    def nothing(problem: Problem) -> Plan:
+    def nothing(problem: Problem, *_: Any, **__: Any) -> Plan:
         return Plan.of(problem, None, status=Status.UNKNOWN, solver="exact")
 
-    def wrong(problem: Problem) -> Plan:
+    def wrong(problem: Problem, *_: Any, **__: Any) -> Plan:
         return Plan.of(problem, np.zeros(len(problem), np.int64))
 
-    with pytest.raises(PlanError, match="memory 1: exact found no plan for 2 tensors within its"):
-        place(made, nothing)
-    with pytest.raises(PlanError, match='"a" and buffer "b" overlap'):
-        place(made, wrong)
+    monkeypatch.setattr(solvers, "solve", nothing)
+    with pytest.raises(PlanError, match=r"memory 1: no plan was found \(unknown\)"):
+        laid_out(tensors)
+    monkeypatch.setattr(solvers, "solve", wrong)
+    with pytest.raises(RuntimeError, match='"a" and buffer "b" overlap'):
+        laid_out(tensors)
 
 
 # In ExecuTorch
@@ -308,12 +325,12 @@ def test_regions_are_apart_while_they_are_needed() -> None:
         Region("one", 2, 4, (0, 48), {inner: Place(1, 32)}),
         Region("two", 3, 4, (0, 16), {}),
     ]
-    pools = make_pools([early, late], ["a", "b"], alignment=16, regions=regions)
-    assert pools[1].problem.ids == ("a", "b", "inside one", "inside two")
-    layout = place(pools, solve)
+    problems, search = watched()
+    layout = laid_out([early, late], search, regions=regions)
+    assert [each.ids for each in problems] == [("a", "b", "inside one", "inside two")]
     assert layout.sizes == (0, 64)
     assert layout.places[inner].offset in (32, 48)
-    assert place(make_pools([], [], alignment=16, regions=regions[:1]), solve).sizes == (0, 48)
+    assert laid_out([], regions=regions[:1]).sizes == (0, 48)
 
 
 def test_one_branch_of_two_choices_is_refused() -> None:

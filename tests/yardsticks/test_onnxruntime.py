@@ -125,6 +125,10 @@ def test_a_declared_shape_that_the_runtime_makes_is_planned(
         assert found["peak"] == peak
         (said,) = found["notes"]
         assert said["text"] == note.text if peak == 2560 else both in said["text"]
+    assert [each.text for each in mp.fit(transformed).notes] == [note.text]
+    out = transformed.with_name("out.onnx")
+    assert main(["apply", str(transformed), "--order", "-o", str(out)]) == 0
+    assert "was asked and makes" in capsys.readouterr().out
     assert main(["plan", str(transformed), "--strict"]) == 2
     assert main(["order", str(transformed)]) == 0
     assert "2,560 bytes" in capsys.readouterr().out

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from memplan.cli import main
-from memplan.errors import FormatError, MemplanError
-from memplan.sources.options import Options
-from memplan.yardsticks.torch_run import Difference, measure_file, measure_run
-
 torch = pytest.importorskip("torch")
+
+from memplan.cli import main  # noqa: E402
+from memplan.errors import FormatError, MemplanError  # noqa: E402
+from memplan.sources.options import Options  # noqa: E402
+from memplan.yardsticks.torch_run import Difference, measure_file, measure_run  # noqa: E402
+
 nn = torch.nn
 aten = torch.ops.aten
 

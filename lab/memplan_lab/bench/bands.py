@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memplan.graph import Kind
-from memplan.rewrite.bands import Uncut, find_frontier, tell_rows
+from memplan.rewrite.bands import Frontier, Uncut, find_frontier, tell_rows
 from memplan.sources import load
 from memplan.targets.tflite_micro import apply_in_bands
 from memplan_lab.bench.int8_networks import NETWORKS
@@ -103,15 +103,20 @@ def measure(name: str, data: bytes, share: float) -> Row:
         found.plain.arena,
         found.arena,
         own.points[0].load,
-        own.choose(max_extra=share).load,
+        _find_least(own, share),
         outside.points[0].load,
-        outside.choose(max_extra=share).load,
+        _find_least(outside, share),
         found.extra,
         found.macs / macs if macs else 0.0,
         (comparison.time if comparison else None) or 1.0,
         len(heads) == 1 or point is None,
         point is None or (comparison is not None and not comparison.difference),
     )
+
+
+def _find_least(frontier: Frontier, share: float) -> int:
+    """Return the least load of bands that add at most this share of work."""
+    return min(each.load for each in frontier.points if frontier.extra(each) <= share + 1e-12)
 
 
 HEADINGS = (

@@ -9,11 +9,12 @@ that they repeat (`frontier`).
 
 from memplan.rewrite.bands.cuts import Action, Cut, Do, Region
 from memplan.rewrite.bands.cutting import cut
-from memplan.rewrite.bands.frontier import MAX_EXTRA, Frontier, Point, find_frontier
+from memplan.rewrite.bands.frontier import MAX_EXTRA, WORK, Frontier, Point, find_frontier
 from memplan.rewrite.bands.uncut import Box, Uncut, tell_rows
 
 __all__ = [
     "MAX_EXTRA",
+    "WORK",
     "Action",
     "Box",
     "Cut",

@@ -25,7 +25,7 @@ from memplan.rewrite.bands.cutting import cut, cut_region, divide
 from memplan.rewrite.bands.measure import Timeline
 from memplan.rewrite.bands.uncut import Uncut
 
-__all__ = ["MAX_EXTRA", "Frontier", "Point", "find_frontier"]
+__all__ = ["MAX_EXTRA", "WORK", "Frontier", "Point", "find_frontier"]
 
 MAX_EXTRA: Final = 0.10  # of the multiplications: the work that bands may add by default
 WORK: Final = 60_000  # operators of bands that are made to measure regions: about a second
@@ -96,33 +96,6 @@ class Frontier:
     def cut(self, point: Point) -> Cut:
         """Return the program in bands of a point."""
         return cut(self.uncut, point.regions)
-
-    def choose(self, *, max_extra: float, budget: int | None = None) -> Point:
-        """Return the point with the smallest arena, or the one with the least work in a budget.
-
-        Parameters
-        ----------
-        max_extra
-            The most work that may be added, as a share of the multiplications of the program.
-        budget
-            Bytes that the arena may have; without it, the smallest arena is taken.
-
-        Raises
-        ------
-        MemplanError
-            If no point is within both; the sentence says what is the least, and what holds it up.
-        """
-        fit = [p for p in self.points if self.extra(p) <= max_extra + 1e-12]
-        least = min(fit, key=lambda point: (point.arena, point.work))
-        if budget is None:
-            return least
-        if least.arena > budget:
-            raise MemplanError(
-                f"bands with at most {max_extra:.0%} more work need {least.arena} bytes, "
-                f"{least.arena - budget} more than the budget of {budget}: {self.explain(least)}"
-            )
-        fit = [p for p in fit if p.arena <= budget]
-        return min(fit, key=lambda point: (point.work, point.arena))
 
     def explain(self, point: Point) -> str:
         """Return in a few words what holds up the load of a point."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ def _solve_in_a_second(problem: Problem) -> Plan:
     return solve(problem, timeout=1.0)
 
 
-class Batches:
+class Batches(AbstractContextManager["Batches"]):
     """Runs a model from slabs at every batch size; a context manager. Made by `Batches.record`.
 
     It may be called by many threads at the same time. Plans are kept for the buckets that were
@@ -133,9 +133,6 @@ class Batches:
         return cls(
             list(recordings.items()), family, axis, plans=plans, planner=planner, slabs=slabs
         )
-
-    def __enter__(self) -> Batches:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -20,7 +20,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -76,7 +76,7 @@ def _get_stream() -> tuple[int, int]:
     return stream.device_index, stream.cuda_stream
 
 
-class CudaSlab:
+class CudaSlab(AbstractContextManager["CudaSlab"]):
     """Runs a model in planned memory of a CUDA device; a context manager, for many threads.
 
     A slab belongs to one stream, which is the current one when the model is called. Work on a
@@ -127,15 +127,7 @@ class CudaSlab:
         self._lock = threading.Lock()
         self._last: Statistics | None = None
 
-    def __enter__(self) -> CudaSlab:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

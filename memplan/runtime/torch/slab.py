@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -77,19 +77,15 @@ class Statistics:
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the sums of both counts; `slab_bytes` is that of the larger slabs."""
-        sums = {
-            field.name: getattr(self, field.name) + getattr(other, field.name)
-            for field in fields(self)
-        }
-        return Statistics(**{**sums, "slab_bytes": max(self.slab_bytes, other.slab_bytes)})
+        return replace(self._add(other, 1), slab_bytes=max(self.slab_bytes, other.slab_bytes))
 
     def since(self, before: Statistics) -> Statistics:
         """Return the counts since `before`; `slabs` and `slab_bytes` are the present ones."""
-        change = {
-            field.name: getattr(self, field.name) - getattr(before, field.name)
-            for field in fields(self)
-        }
-        return Statistics(**{**change, "slabs": self.slabs, "slab_bytes": self.slab_bytes})
+        return replace(self._add(before, -1), slabs=self.slabs, slab_bytes=self.slab_bytes)
+
+    def _add(self, other: Statistics, sign: int) -> Statistics:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Statistics(*(one + sign * another for one, another in pairs))
 
 
 class Slab:

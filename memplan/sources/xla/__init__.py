@@ -38,6 +38,13 @@ def matches(head: bytes, path: Path) -> bool:
         return False
 
 
+def needs_library(path: Path) -> bool:
+    """Return whether `protobuf` reads a file, or one of a folder; others are text."""
+    with reading(path):
+        files = filter(_is_dump, path.iterdir()) if path.is_dir() else [path]
+        return any(_choose_reader(file) is proto.read_heaps for file in files)
+
+
 def read(path: Path, options: Options) -> Loaded:
     """Read the program with the largest temporary memory.
 

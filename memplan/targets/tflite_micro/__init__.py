@@ -4,10 +4,11 @@ TFLM uses the offsets of `OfflineMemoryAllocation` metadata as they are, without
 is only written after it has passed `memplan.verify` and the checks of the graph.
 """
 
-from memplan.targets.tflite_micro.apply import Applied, apply, patch
+from memplan.targets.tflite_micro.apply import apply, apply_in_bands, apply_in_order, patch
+from memplan.targets.tflite_micro.folding import require_library
 from memplan.targets.tflite_micro.planning import plan_file
 from memplan.targets.tflite_micro.shim import shim_header
-from memplan.targets.tflite_micro.writer import TfliteMicro, apply_in_bands, apply_in_order
+from memplan.targets.tflite_micro.writer import Applied, TfliteMicro
 from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "minimal_arena",
     "patch",
     "plan_file",
+    "require_library",
     "shim_header",
 ]

@@ -1,76 +1,22 @@
-"""Plans a model and writes the plan into its file, for `memplan apply model.tflite`."""
+"""Writes plans into TFLite models for users of the library: one function for each way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from memplan.errors import MemplanError
-from memplan.files import read_bytes, temporary_folder
+from memplan.files import read_bytes
 from memplan.formats import write_bytes
-from memplan.graph import Layout
-from memplan.notes import Code, Note
+from memplan.pipeline import Arranged, Variant, arrange
 from memplan.plan import Plan
-from memplan.planning import Planned
-from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
-from memplan.sources.tflite.graph import find_folded
-from memplan.sources.tflite.model import Model, parse
-from memplan.targets.tflite_micro.folding import unpack
-from memplan.targets.tflite_micro.metadata import with_offsets, without_tensors
-from memplan.targets.tflite_micro.planning import find_offsets, find_unused, get_layout, plan_file
-from memplan.yardsticks import join_notes
-from memplan.yardsticks import tflite_micro as runtime
-from memplan.yardsticks.tflite_micro_arena import minimal_arena
+from memplan.sources.tflite.model import load
+from memplan.targets.tflite_micro.folding import require_library
+from memplan.targets.tflite_micro.planning import plan_file
+from memplan.targets.tflite_micro.writer import Applied, TfliteMicro
 
-__all__ = ["Applied", "apply", "is_refused", "measure_head", "patch", "write_plan"]
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What was written, and what it saves.
-
-    Attributes
-    ----------
-    path
-        The file that was written.
-    plan, layout
-        The plan, and the tensors that share memory in it.
-    offsets
-        By tensor of all sub-graphs, as written: bytes, or -1 for a tensor that TFLM places.
-    before, after
-        The head of TFLM's arena for the model as it was and as it is, measured where tflite-micro
-        is installed. No file can place the kernels' scratch; `after` is above `planned` only if
-        TFLM finds no room for scratch at its place in the plan.
-    arena
-        The smallest whole arena with which TFLM accepts the model on this machine, if there was a
-        budget and it could be measured; else `None`.
-    in_place
-        The number of tensors that are written over another one.
-    folded
-        The number of operators that were removed, as they only unpacked weights.
-    kept
-        The number of tensors that keep their offset from the old file.
-    notes
-        What was assumed when the model was read, and which part of a budget was not checked.
-    """
-
-    path: Path
-    plan: Plan
-    layout: Layout
-    offsets: tuple[int, ...]
-    before: Figure
-    after: Figure
-    arena: int | None
-    in_place: int
-    folded: int
-    kept: int = 0
-    notes: tuple[Note, ...] = ()
-
-    @property
-    def planned(self) -> int:
-        """The peak of the plan in bytes."""
-        return self.plan.peak or 0
+__all__ = ["apply", "apply_in_bands", "apply_in_order", "patch"]
 
 
 def apply(
@@ -129,6 +75,7 @@ def apply(
     """
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
         raise MemplanError(f"{out} is the model itself: name another file, or use --overwrite")
+    require_library(load(model))
     if plan is None:
         plan = plan_file(
             model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
@@ -159,127 +106,68 @@ def patch(
         As `apply` does.
     """
     made = plan_file(model, plan)
-    data = read_bytes(model)
-    stored = parse(data, str(model))
-    applied, result, _ = write_plan(
-        data, stored, out, made, arena_budget, allow_refused=allow_refused
+    writer = TfliteMicro(
+        model, out, allow_refused=allow_refused, head_only=True, budget=arena_budget
     )
-    return applied, result
+    written = writer.write(Variant(made.loaded, read_bytes(model)), made)
+    return written.details, written.data
 
 
-def write_plan(
-    data: bytes,
-    stored: Model,
+def apply_in_order(
+    model: Path,
     out: Path,
-    made: Planned,
-    arena_budget: int | None = None,
     *,
+    replan: bool = False,
     allow_refused: bool = False,
-    whole: bool = False,
-    before: Figure | None = None,
-) -> tuple[Applied, bytes, int | None]:
-    """Return the bytes of a model with this plan, and what it saves; no file is written.
+    **asked: Any,
+) -> Arranged:
+    """Plan a model in its own order and in the one with the least load; take the smaller arena.
+
+    No file is written.
 
     Parameters
     ----------
-    data, stored
-        The file of the model, and what is in it.
-    out, arena_budget, allow_refused
-        See `apply`.
-    made
-        The model with its plan, in the layout that the plan is for.
-    whole
-        Whether the smallest whole arena is measured without a budget too.
-    before
-        The head of the arena for the model as it was; it is measured if it is not given.
-
-    Returns
-    -------
-    applied, result
-        What `patch` returns.
-    arena
-        The smallest whole arena, where it was measured.
+    model, out, replan, allow_refused
+        See `memplan.targets.tflite_micro.apply`.
+    asked
+        Arguments of `memplan.arrange`: `in_place`, `bands`, `max_extra`, `capacity`, `pure`,
+        `timeout`, `nodes`.
 
     Raises
     ------
-    FormatError, MemplanError
-        As `apply` does.
+    FormatError, GraphError, MemplanError
+        As `memplan.arrange` and `memplan.targets.tflite_micro.apply` do; if nothing meets the
+        capacity (the sentence says what is the least, and what holds it up).
     """
-    layout, plan, name = get_layout(made), made.plan, stored.name
-    offsets = find_offsets(stored, layout, plan)
-    # At offset 0 an unused tensor costs nothing, unless it is larger than the whole plan.
-    sizes = [tensor.bytes for tensor in stored.tensors()]
-    peak = plan.peak or 0
-    large = [number for number in find_unused(layout.graph) if sizes[number] > peak]
-    bare = unpack(data, stored)
-    if large:
-        bare = without_tensors(bare, name, large)
-    result = with_offsets(bare, name, offsets, stored if bare is data else None)
-    arena = None
-    with temporary_folder(name) as folder:
-        trial = Path(folder) / "model.tflite"
-        if before is None:
-            trial.write_bytes(data)
-            before = measure_head(trial, stored)
-        trial.write_bytes(result)
-        new = replace(stored, offsets=tuple(offsets)) if bare is data else parse(result, name)
-        after = measure_head(trial, new)
-        notes = join_notes(made.notes, (after,))
-        refused = next((each for each in notes if each.code is Code.RUNTIME_REFUSES), None)
-        if refused is not None and not allow_refused:
-            raise MemplanError(
-                f"{refused.text}: {out} was not written; --allow-refused writes it nevertheless, "
-                "for a build of TensorFlow Lite Micro that takes it"
-            )
-        if arena_budget is not None:
-            _require(out, "the plan with kernel scratch", after.bytes, arena_budget)
-            arena = None if refused else minimal_arena(trial, new)
-            if arena is None:
-                notes = (*notes, _note_unmeasured(after, arena_budget))
-            else:
-                _require(out, "the smallest arena that TFLM accepts", arena, arena_budget)
-        elif whole and refused is None:
-            arena = minimal_arena(trial, new)
-    applied = Applied(
-        out,
-        plan,
-        layout,
-        tuple(offsets),
-        before,
-        after,
-        None if arena_budget is None else arena,
-        sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
-        sum(map(len, find_folded(stored).values())),
-        sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
-        notes,
-    )
-    return applied, result, arena
+    options = Options(pins=not replan)
+    writer = TfliteMicro(model, out, options, allow_refused=allow_refused)
+    found = arrange(writer, order=True, **asked)
+    found.require_fit(asked.get("max_extra"))
+    return found
 
 
-def is_refused(applied: Applied) -> bool:
-    """Return whether TFLM refuses the model that was written."""
-    return any(note.code is Code.RUNTIME_REFUSES for note in applied.notes)
+def apply_in_bands(
+    model: Path, out: Path, *, allow_inexact: bool = False, **asked: Any
+) -> Arranged:
+    """Cut a model into bands, plan it, and compare its outputs with those of the model.
 
+    No file is written. The best programs in bands by their loads are planned and measured, beside
+    the model without bands; so the arena is never larger than that of `apply_in_order`.
 
-def measure_head(path: Path, model: Model) -> Figure:
-    """Return the head of TFLM's arena for a file, in which this model is."""
-    figure = runtime.measure(path, Options(), model)
-    assert figure is not None  # it has a figure for every model that can be read
-    return figure
+    Parameters
+    ----------
+    model, out, asked
+        See `apply_in_order`.
+    allow_inexact
+        Whether outputs may differ from those of the model in some bits, or are not compared because
+        TFLM does not run the model.
 
-
-def _require(out: Path, what: str, size: int, budget: int) -> None:
-    if size > budget:
-        raise MemplanError(
-            f"{what} needs {size} bytes, {size - budget} more than the budget of {budget}: "
-            f"{out} was not written"
-        )
-
-
-def _note_unmeasured(head: Figure, budget: int) -> Note:
-    return Note(
-        Code.ARENA_UNMEASURED,
-        f"the budget of {budget} bytes was compared with the head of the arena only ({head.bytes} "
-        f"bytes, {head.how}); the whole arena is measured where tflite-micro is installed "
-        "(pip install 'memplan[tflm]') and takes the model",
-    )
+    Raises
+    ------
+    FormatError, GraphError, MemplanError
+        As `apply_in_order`; or if outputs differ.
+    """
+    found = apply_in_order(model, out, bands=True, **asked)
+    if not allow_inexact:
+        found.require_equal()
+    return found

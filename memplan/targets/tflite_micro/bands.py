@@ -14,15 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from memplan.errors import FormatError
-from memplan.extras import require
 from memplan.graph.pictures import Shifted
-from memplan.rewrite.bands import Action, Box, Cut, Do
-from memplan.sources.tflite.model import IDENTIFIER, OFFLINE_PLAN
-from memplan.targets.tflite_micro.folding import SCHEMA, drop_unused
+from memplan.rewrite.bands import Action, Cut, Do
+from memplan.sources.tflite.model import OFFLINE_PLAN
+from memplan.targets._bands import find_rules, label_part
+from memplan.targets.tflite_micro.folding import rewrite
 
 __all__ = ["write_bands"]
 
-_EXTRA: Final = "tflm"
 _VALID: Final = 1  # of the schema's Padding
 _INT32: Final = 2  # of the schema's TensorType
 _SLICE, _CONCATENATION, _PAD = 65, 2, 34  # of the schema's BuiltinOperator
@@ -54,16 +53,10 @@ def write_bands(data: bytes, name: str, found: Cut) -> tuple[bytes, dict[int, in
     MemplanError
         If tflite-micro, which has the schema's code, is missing.
     """
-    flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(SCHEMA, extra=_EXTRA)
     try:
-        tree = schema.ModelT.InitFromPackedBuf(data, 0)
-        numbers = _Writer(tree, schema, found).write()
-        drop_unused(tree)
-        builder = flatbuffers.Builder(len(data))
-        builder.Finish(tree.Pack(builder), IDENTIFIER)
+        return rewrite(data, lambda tree, schema: _Writer(tree, schema, found).write())
     except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise FormatError(name, f"its bands cannot be written: {error}") from None
-    return bytes(builder.Output()), numbers
 
 
 class _Writer:
@@ -129,12 +122,9 @@ class _Writer:
         buffer = self._tree.buffers[self._subgraph.tensors[amounts].buffer]
         wide = self._subgraph.tensors[amounts].type != _INT32
         values = np.asarray(buffer.data, np.uint8).view("<i8" if wide else "<i4").tolist()
-        step = self._cut.uncut.operators[action.step]
-        _, made = self._cut.part(action.output)
-        (fed,) = action.feeds
-        for axis, rule in enumerate((step.reads[0].rows, step.reads[0].columns)):
+        for axis, (rule, fed, made) in enumerate(find_rules(self._cut, action)):
             assert isinstance(rule, Shifted)
-            values[2 + 2 * axis : 4 + 2 * axis] = rule.pads(fed[axis], made[axis])
+            values[2 + 2 * axis : 4 + 2 * axis] = rule.pads(fed, made)
         return tuple(values)
 
     def _zeros(self, action: Action) -> tuple[int, ...]:
@@ -157,7 +147,7 @@ class _Writer:
         if tensor not in self._tensors:
             picture, _ = self._cut.part(tensor)
             made = copy.copy(self._subgraph.tensors[picture])
-            made.name = _name(made.name, self._cut.part(tensor)[1], tensor)
+            made.name = (made.name or b"") + label_part(self._cut, tensor).encode()
             made.shape = list(self._shape(tensor))
             made.shapeSignature = None
             made.buffer = 0
@@ -222,8 +212,3 @@ class _Writer:
         self._tree.metadata = kept or None
         places = {tensor: tensor for tensor in range(self._given)} | self._tensors
         return {tensor: number[at] for tensor, at in places.items() if at in number}
-
-
-def _name(name: bytes | None, box: Box, tensor: int) -> bytes:
-    (top, bottom), (left, right) = box
-    return (name or b"") + f" [{top}:{bottom}, {left}:{right}] ({tensor})".encode()

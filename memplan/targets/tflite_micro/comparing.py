@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from memplan.pipeline import Comparison
 from memplan.sources.tflite.model import parse
-from memplan.yardsticks.tflite_micro import compute_head, find_version
+from memplan.yardsticks.children import run_child
+from memplan.yardsticks.tflite_micro import LARGEST, SPARE, compute_head, find_version
 
 __all__ = ["compare_results"]
 
 _CHILD: Final = Path(__file__).with_name("_compare_child.py")
-_SPARE: Final = 64 << 20
-_LARGEST: Final = (1 << 31) - 1  # TFLM counts in int32
 
 
 def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comparison | None:
@@ -43,7 +40,7 @@ def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comp
             path = Path(folder) / f"{number}.tflite"
             path.write_bytes(data)
             paths.append(str(path))
-            arenas.append(min(2 * compute_head(parse(data, str(path))) + _SPARE, _LARGEST))
+            arenas.append(min(2 * compute_head(parse(data, str(path))) + SPARE, LARGEST))
         main = parse(one, paths[0]).subgraphs[0]
         order = {
             "paths": paths,
@@ -52,17 +49,8 @@ def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comp
             "outputs": len(main.outputs),
             "seed": 0,
         }
-        try:
-            run = subprocess.run(
-                [sys.executable, "-P", str(_CHILD)],
-                input=json.dumps(order).encode(),
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
-        except (subprocess.TimeoutExpired, OSError):
-            return None
-    if run.returncode != 0 or not run.stdout:
+        run = run_child(_CHILD, order, timeout)
+    if run is None or run.returncode != 0 or not run.stdout:
         return None
     found = json.loads(run.stdout)
     first, second = found["seconds"]

@@ -6,25 +6,33 @@ can hold the result: float16 to float32 is exact, and so is a zero that was not 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.errors import FormatError, quoted
-from memplan.extras import require
+from memplan.errors import FormatError, MemplanError, quoted
+from memplan.extras import check, require
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import IDENTIFIER, Model
 
-__all__ = ["SCHEMA", "drop_unused", "unpack"]
+__all__ = ["require_library", "rewrite", "unpack"]
 
 _EXTRA: Final = "tflm"
-SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
+_SCHEMA: Final = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
 _FLOAT32, _FLOAT16, _INT8 = 0, 1, 9  # of the schema's TensorType
 _STORED: Final = {_FLOAT32: "<f4", _FLOAT16: "<f2", _INT8: "i1"}
 _SPARSE: Final = 1  # of the schema's DimensionType
 
 _Array = NDArray[Any]
+_Result = TypeVar("_Result")
+
+
+def require_library(model: Model) -> None:
+    """Refuse weights that would have to be unpacked without tflite-micro, which has the schema."""
+    if any(find_folded(model).values()):
+        check("tflm")
 
 
 def unpack(data: bytes, model: Model) -> bytes:
@@ -43,19 +51,34 @@ def unpack(data: bytes, model: Model) -> bytes:
     todo = find_folded(model)
     if not any(todo.values()):
         return data
-    flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(SCHEMA, extra=_EXTRA)
-    try:
-        tree = schema.ModelT.InitFromPackedBuf(data, 0)
+
+    def fold(tree: Any, schema: Any) -> None:
         for number, subgraph in enumerate(tree.subgraphs):
             _Folder(tree, schema, subgraph, model.name).fold(sorted(todo[number]))
-        drop_unused(tree)
-        builder = flatbuffers.Builder(len(data))
-        builder.Finish(tree.Pack(builder), IDENTIFIER)
-    except FormatError:
+
+    try:
+        return rewrite(data, fold)[0]
+    except MemplanError:
         raise
     except Exception as error:  # generated code, which checks no offset
         raise FormatError(model.name, f"its weights cannot be unpacked: {error}") from None
-    return bytes(builder.Output())
+
+
+def rewrite(data: bytes, change: Callable[[Any, Any], _Result]) -> tuple[bytes, _Result]:
+    """Return a file whose tables were changed, and what `change(tables, schema)` returns.
+
+    Raises
+    ------
+    MemplanError
+        If tflite-micro, which has the schema's code, is missing.
+    """
+    flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(_SCHEMA, extra=_EXTRA)
+    tree = schema.ModelT.InitFromPackedBuf(data, 0)
+    found = change(tree, schema)
+    _drop_unused(tree)
+    builder = flatbuffers.Builder(len(data))
+    builder.Finish(tree.Pack(builder), IDENTIFIER)
+    return bytes(builder.Output()), found
 
 
 class _Folder:
@@ -164,7 +187,7 @@ def _densify(values: _Array, shape: tuple[int, ...], sparsity: Any) -> _Array:
     return dense
 
 
-def drop_unused(tree: Any) -> None:
+def _drop_unused(tree: Any) -> None:
     """Empty the buffers to which no table refers any more; the other buffers keep their numbers."""
     used = {tensor.buffer for subgraph in tree.subgraphs for tensor in subgraph.tensors}
     used |= {entry.buffer for entry in tree.metadata or ()}

@@ -10,10 +10,9 @@ from memplan.plan import Plan
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.model import Model
+from memplan.yardsticks.tflite_micro import LARGEST
 
-__all__ = ["LARGEST", "check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
-
-LARGEST = (1 << 31) - 1  # TFLM's offsets are int32
+__all__ = ["check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
 
 
 def plan_file(

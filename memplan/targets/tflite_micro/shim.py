@@ -19,6 +19,7 @@ from memplan.plan import Plan
 from memplan.sources.tflite.graph import find_folded, find_handles, round_up
 from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, load
+from memplan.targets._c_names import escape_comment
 from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
 
 __all__ = ["shim_header"]
@@ -106,7 +107,7 @@ def shim_header(
     made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout)
     offsets = list(_order_offsets(stored, get_layout(made), made.plan))
     return _HEADER.format(
-        model=_make_comment(Path(stored.name).name),
+        model=escape_comment(Path(stored.name).name),
         name=name,
         guard=f"{name.upper()}_PLAN_H_",
         upper=name.upper(),
@@ -153,8 +154,3 @@ def _order_scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
             for size in compute_scratch(operator.type, inputs, output):
                 yield at
                 at += round_up(size)
-
-
-def _make_comment(text: str) -> str:
-    """Return a file name with only characters that are safe in a comment."""
-    return "".join(c if c.isprintable() and c.isascii() else "?" for c in text).replace("*/", "* /")

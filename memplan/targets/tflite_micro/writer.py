@@ -7,15 +7,18 @@ file is measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from memplan import extras
 from memplan.errors import MemplanError
-from memplan.files import read_bytes
-from memplan.graph import Graph, Operator, View
-from memplan.pipeline import Arranged, Comparison, Variant, Written, arrange
+from memplan.files import read_bytes, temporary_folder
+from memplan.graph import Graph, Layout, Operator, View
+from memplan.notes import Code, Note
+from memplan.pipeline import Comparison, Variant, Writer, Written
+from memplan.plan import Plan
 from memplan.planning import Planned
 from memplan.rewrite import Reordered
 from memplan.rewrite.bands import Cut, Uncut
@@ -23,23 +26,77 @@ from memplan.sources import Loaded, of_graph
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite import read_model
-from memplan.sources.tflite.graph import graph_of
+from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, parse
-from memplan.targets.tflite_micro.apply import write_plan
 from memplan.targets.tflite_micro.bands import write_bands
 from memplan.targets.tflite_micro.comparing import compare_results
-from memplan.targets.tflite_micro.folding import unpack
-from memplan.targets.tflite_micro.metadata import with_order
-from memplan.targets.tflite_micro.planning import check_peak
+from memplan.targets.tflite_micro.folding import require_library, unpack
+from memplan.targets.tflite_micro.metadata import with_offsets, with_order, without_tensors
+from memplan.targets.tflite_micro.planning import (
+    check_peak,
+    find_offsets,
+    find_unused,
+    get_layout,
+)
+from memplan.yardsticks import join_notes
+from memplan.yardsticks import tflite_micro as runtime
+from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
-__all__ = ["FAN_IN", "TfliteMicro", "apply_in_bands", "apply_in_order", "uncut_of"]
+__all__ = ["FAN_IN", "Applied", "TfliteMicro", "uncut_of"]
 
 FAN_IN: Final = 10  # the most inputs of TFLM's CONCATENATION
 _KEPT: Final = 200  # bytes in the tail of TFLM's arena for an operator
 _KEPT_BY_COPIES: Final = 110
 
 
-class TfliteMicro:
+@dataclass(frozen=True)
+class Applied:
+    """What was written, and what it saves.
+
+    Attributes
+    ----------
+    path
+        The file that was written.
+    plan, layout
+        The plan, and the tensors that share memory in it.
+    offsets
+        By tensor of all sub-graphs, as written: bytes, or -1 for a tensor that TFLM places.
+    before, after
+        The head of TFLM's arena for the model as it was and as it is, measured where tflite-micro
+        is installed. No file can place the kernels' scratch; `after` is above `planned` only if
+        TFLM finds no room for scratch at its place in the plan.
+    arena
+        The smallest whole arena with which TFLM accepts the model on this machine, if there was a
+        budget and it could be measured; else `None`.
+    in_place
+        The number of tensors that are written over another one.
+    folded
+        The number of operators that were removed, as they only unpacked weights.
+    kept
+        The number of tensors that keep their offset from the old file.
+    notes
+        What was assumed when the model was read, and which part of a budget was not checked.
+    """
+
+    path: Path
+    plan: Plan
+    layout: Layout
+    offsets: tuple[int, ...]
+    before: Figure
+    after: Figure
+    arena: int | None
+    in_place: int
+    folded: int
+    kept: int = 0
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def planned(self) -> int:
+        """The peak of the plan in bytes."""
+        return self.plan.peak or 0
+
+
+class TfliteMicro(Writer):
     """A TFLite model as TFLM runs it: the `Writer` of `memplan.arrange` for it.
 
     Parameters
@@ -56,6 +113,10 @@ class TfliteMicro:
     head_only
         Whether the head of the arena counts, which is what a plan can make smaller, and not what
         TFLM needs beside it.
+    budget
+        Bytes that the arena may have: what needs more is refused. Where tflite-micro is installed,
+        the smallest whole arena is measured; elsewhere only its head is computed and compared with
+        the budget, and a note says so.
     """
 
     trials = 4
@@ -69,11 +130,12 @@ class TfliteMicro:
         *,
         allow_refused: bool = False,
         head_only: bool = False,
+        budget: int | None = None,
     ) -> None:
         self.name = str(model)
         self._path, self._out = model, out or model
         self._options = options or Options()
-        self._allow_refused, self._head_only = allow_refused, head_only
+        self._allow_refused, self._head_only, self._budget = allow_refused, head_only, budget
         self._models: dict[bytes, Model] = {}  # by file: what is in it
         self._before: Figure | None = None  # the head of the arena for the model as it is
 
@@ -82,9 +144,14 @@ class TfliteMicro:
             self._models[data] = parse(data, self.name)
         return self._models[data]
 
+    def check_bands(self) -> None:
+        """See `memplan.pipeline.Writer`."""
+        extras.check("tflm")
+
     def open(self) -> Variant:
         """See `memplan.pipeline.Writer`."""
         data = read_bytes(self._path)
+        require_library(self._parse(data))
         return Variant(read_model(self._parse(data), self._path, self._options), data)
 
     def bare(self, given: Variant) -> Loaded:
@@ -121,102 +188,99 @@ class TfliteMicro:
     def write(self, given: Variant, planned: Planned) -> Written:
         """See `memplan.pipeline.Writer`."""
         check_peak(self.name, planned.plan)
-        applied, data, arena = write_plan(
-            given.data,
-            self._parse(given.data),
+        stored, layout = self._parse(given.data), get_layout(planned)
+        offsets = find_offsets(stored, layout, planned.plan)
+        data, made = self._put_offsets(given.data, offsets, layout, planned.plan.peak or 0)
+        with temporary_folder(self.name) as folder:
+            trial = Path(folder) / "model.tflite"
+            if self._before is None:
+                trial.write_bytes(given.data)
+                self._before = _measure_head(trial, stored)
+            trial.write_bytes(data)
+            after = _measure_head(trial, made)
+            notes = join_notes(planned.notes, (after,))
+            refused = self._find_refusal(notes)
+            arena = None
+            if self._budget is not None:
+                self._require("the plan with kernel scratch", after.bytes)
+            if refused is None and (self._budget is not None or not self._head_only):
+                arena = minimal_arena(trial, made)
+        if self._budget is not None:
+            if arena is None:
+                notes = (*notes, _note_unmeasured(after, self._budget))
+            else:
+                self._require("the smallest arena that TFLM accepts", arena)
+        applied = Applied(
             self._out,
-            planned,
-            allow_refused=self._allow_refused,
-            whole=not self._head_only,
-            before=self._before,
+            planned.plan,
+            layout,
+            tuple(offsets),
+            self._before,
+            after,
+            None if self._budget is None else arena,
+            sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
+            sum(map(len, find_folded(stored).values())),
+            sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
+            notes,
         )
-        self._before = applied.before
-        head, before = applied.after, applied.before.bytes
+        before = self._before.bytes
         if arena is None:
             whole = self._head_only
-            return Written(data, head.bytes, head.how, whole, applied.notes, before, applied)
-        before += arena - head.bytes
-        return Written(data, arena, "measured", True, applied.notes, before, applied)
+            return Written(data, after.bytes, after.how, whole, notes, before, applied)
+        before += arena - after.bytes
+        return Written(data, arena, "measured", True, notes, before, applied)
+
+    def _put_offsets(
+        self, data: bytes, offsets: Sequence[int], layout: Layout, peak: int
+    ) -> tuple[bytes, Model]:
+        """Return a file with offsets, and what is in it."""
+        stored = self._parse(data)
+        bare = unpack(data, stored)
+        # At offset 0 an unused tensor costs nothing, unless it is larger than the whole plan.
+        sizes = [tensor.bytes for tensor in stored.tensors()]
+        large = [number for number in find_unused(layout.graph) if sizes[number] > peak]
+        if large:
+            bare = without_tensors(bare, self.name, large)
+        same = bare is data
+        made = with_offsets(bare, self.name, offsets, stored if same else None)
+        return made, replace(stored, offsets=tuple(offsets)) if same else parse(made, self.name)
+
+    def _find_refusal(self, notes: Iterable[Note]) -> Note | None:
+        """Return the note that TFLM refuses a model; raise `MemplanError` if it must not."""
+        refused = next((each for each in notes if each.code is Code.RUNTIME_REFUSES), None)
+        if refused is not None and not self._allow_refused:
+            raise MemplanError(
+                f"{refused.text}: {self._out} was not written; --allow-refused writes it "
+                "nevertheless, for a build of TensorFlow Lite Micro that takes it"
+            )
+        return refused
+
+    def _require(self, what: str, size: int) -> None:
+        if self._budget is not None and size > self._budget:
+            raise MemplanError(
+                f"{what} needs {size} bytes, {size - self._budget} more than the budget of "
+                f"{self._budget}: {self._out} was not written"
+            )
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""
         return compare_results(self._unpack(given.data), written.data)
 
 
-def apply_in_order(
-    model: Path,
-    out: Path,
-    *,
-    in_place: bool = False,
-    replan: bool = False,
-    allow_refused: bool = False,
-    **asked: Any,
-) -> Arranged:
-    """Plan a model in its own order and in the one with the least load; take the smaller arena.
-
-    No file is written.
-
-    Parameters
-    ----------
-    model, out, in_place, replan, allow_refused
-        See `memplan.targets.tflite_micro.apply`.
-    asked
-        Arguments of `memplan.arrange`: `capacity`, `pure`, `timeout`, `nodes`.
-
-    Raises
-    ------
-    FormatError, GraphError, MemplanError
-        As `memplan.arrange` and `memplan.targets.tflite_micro.apply` do; if nothing meets the
-        capacity.
-    """
-    options = Options(pins=not replan)
-    writer = TfliteMicro(model, out, options, allow_refused=allow_refused)
-    found = arrange(writer, in_place=in_place, order=True, **asked)
-    if not found.fits:
-        raise MemplanError(found.explain_excess())
-    return found
+def _measure_head(path: Path, model: Model) -> Figure:
+    """Return the head of TFLM's arena for a file, in which this model is."""
+    figure = runtime.measure(path, Options(), model)
+    assert figure is not None  # it has a figure for every model that can be read
+    return figure
 
 
-def apply_in_bands(
-    model: Path,
-    out: Path,
-    *,
-    max_extra: float | None = None,
-    allow_inexact: bool = False,
-    in_place: bool = False,
-    replan: bool = False,
-    allow_refused: bool = False,
-    **asked: Any,
-) -> Arranged:
-    """Cut a model into bands, plan it, and compare its outputs with those of the model.
-
-    No file is written. The best programs in bands by their loads are planned and measured, beside
-    the model without bands; so the arena is never larger than that of `apply_in_order`.
-
-    Parameters
-    ----------
-    model, out, in_place, replan, allow_refused, asked
-        See `apply_in_order`.
-    max_extra
-        See `memplan.arrange`.
-    allow_inexact
-        Whether outputs may differ from those of the model in some bits, or are not compared because
-        TFLM does not run the model.
-
-    Raises
-    ------
-    FormatError, GraphError, MemplanError
-        As `apply_in_order`; if no bands meet the capacity (the sentence says what is the least, and
-        what holds it up); or if outputs differ.
-    """
-    options = Options(pins=not replan)
-    writer = TfliteMicro(model, out, options, allow_refused=allow_refused)
-    found = arrange(writer, in_place=in_place, order=True, bands=True, max_extra=max_extra, **asked)
-    if not found.fits:
-        raise MemplanError(found.explain_excess(max_extra))
-    if not allow_inexact:
-        found.require_equal()
-    return found
+def _note_unmeasured(head: Figure, budget: int) -> Note:
+    return Note(
+        Code.ARENA_UNMEASURED,
+        f"the budget of {budget} bytes was compared with the head of the arena only ({head.bytes} "
+        f"bytes, {head.how}); the whole arena is measured where tflite-micro is installed "
+        "(pip install 'memplan[tflm]') and takes the model",
+    )
 
 
 def uncut_of(graph: Graph) -> Uncut:

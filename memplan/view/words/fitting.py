@@ -66,7 +66,9 @@ def _describe_step(found: Arranged, step: Step) -> str:
 def _list_facts(found: Arranged) -> list[Fact]:
     written, peak = found.best.written, found.plan.peak or 0
     facts: list[Fact] = []
-    if written.arena != peak:
+    if not found.plan.has_offsets:
+        facts.append(("load", f"{exact(written.arena)}; its runtime takes no plan"))
+    elif written.arena != peak:
         facts.append(
             (
                 "arena",

@@ -1,0 +1,36 @@
+"""Sorts operators by rank, each as soon as what it waits for is there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
+
+__all__ = ["sort_by_rank"]
+
+
+def sort_by_rank(ranks: Sequence[int], awaited: Sequence[Collection[int]]) -> list[int]:
+    """Return the places of operators in their new order.
+
+    Parameters
+    ----------
+    ranks
+        By place: the operator with the least rank comes first, and of equal ones the first.
+    awaited
+        By place: the others that come before it. An operator that waits for itself is left out.
+    """
+    followers: list[list[int]] = [[] for _ in ranks]
+    for at, others in enumerate(awaited):
+        for other in others:
+            followers[other].append(at)
+    missing = [len(others) for others in awaited]
+    ready = [(rank, at) for at, rank in enumerate(ranks) if not missing[at]]
+    heapify(ready)
+    order = []
+    while ready:
+        _, at = heappop(ready)
+        order.append(at)
+        for other in followers[at]:
+            missing[other] -= 1
+            if not missing[other]:
+                heappush(ready, (ranks[other], other))
+    return order
