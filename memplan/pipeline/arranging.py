@@ -102,6 +102,8 @@ class Arranged:
         Wall time.
     interrupted
         Whether Ctrl-C ended the search for the plan.
+    different
+        The largest difference of the outputs of bands that were left out for it; see `arrange`.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Arranged:
     seconds: float = 0.0
     drafts: tuple[Draft, ...] = field(default=(), repr=False)
     interrupted: bool = False
+    different: float | None = None
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -209,6 +212,11 @@ class Arranged:
         """Return in a few words what holds up the arena, if bands were looked for."""
         if self.frontier is None:
             return ""
+        if self.different is not None and self.point is None:
+            return (
+                f": in bands, outputs differ by up to {self.different:g}; --allow-inexact writes "
+                "them"
+            )
         return f": {self.frontier.explain(self.point or self.frontier.points[0])}"
 
     def require_fit(self, max_extra: float | None = None) -> None:
@@ -386,8 +394,8 @@ class _Run:
     ) -> None:
         self._writer = writer
         self._exact = exact
-        self._compared: dict[int, Comparison | None] = {}  # by the `id` of a draft
-        self._different: list[Draft] = []  # they are kept, so that no `id` is another's
+        self._compared: list[tuple[Draft, Comparison | None]] = []
+        self._different: float | None = None
         self._capacity = capacity
         self._begun = time.perf_counter()
         self._timeout, self._nodes, self._options = check_seconds(timeout), nodes, options
@@ -500,10 +508,12 @@ class _Run:
         uncut = self._writer.uncut(plain.variant)
         takes_offsets = self._writer.takes_offsets
         self._frontier = frontier = find_frontier(uncut, work=_WORK if takes_offsets else WORK)
-        beside = plain.arena - (plain.planned.plan.peak or 0) if takes_offsets else 0
+        beside = 0  # what the runtime keeps beside the plan, if its figure has both
+        if self._writer.trials > 1:
+            beside = plain.arena - (plain.planned.plan.peak or 0)
         first, spare = self._list_points(max_extra, beside, plain.arena)
         for at, point in enumerate((*first, *spare)):
-            if at >= len(first) and not self._drop_different():
+            if at >= len(first) and not (self._drop_different() or self._must_go_on()):
                 break
             self._draft_bands(plain, point, in_place, None)
             if self.fits and not self._drop_different():
@@ -520,10 +530,8 @@ class _Run:
 
     def _explain_none(self) -> str:
         assert self._frontier is not None
-        if self._different:
-            last = self._compare(self._different[-1])
-            assert last is not None
-            return f"outputs differ by up to {last.difference:g}; --allow-inexact writes them"
+        if self._different is not None:
+            return "outputs differ"
         return self._frontier.explain(self._frontier.points[0])
 
     def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> None:
@@ -544,16 +552,25 @@ class _Run:
             return by_arena[:trials], by_arena[trials:][:_SPARE]
         inside = [p for p in fit if p.arena + beside <= self._capacity]
         by_work = sorted(inside, key=lambda point: (point.work, point.arena))
-        if trials == 1:
-            return [*by_work[:3], *by_arena[:1]], by_work[3:][:_SPARE]
         near = [p for p in by_arena if p not in inside]
-        return [*by_work[: trials - 1], *by_arena[:2], *near[:1]], by_work[trials - 1 :][:_SPARE]
+        first = [*by_work[: trials - 1], *by_arena[:2], *near[:1]]
+        if trials == 1:
+            first = [*by_work[:3], *by_arena[:1]]
+        spare = (*by_work[: len(first) + _SPARE], *by_arena[: 1 + _SPARE])
+        return first, [p for p in dict.fromkeys(spare) if p not in first]
 
     def _compare(self, draft: Draft) -> Comparison | None:
         """Compare the outputs of a draft in bands with those of the program, once."""
-        if id(draft) not in self._compared:
-            self._compared[id(draft)] = self._writer.compare(self._given, draft.written)
-        return self._compared[id(draft)]
+        for each, known in self._compared:
+            if each is draft:
+                return known
+        made = self._writer.compare(self._given, draft.written)
+        self._compared.append((draft, made))
+        return made
+
+    def _must_go_on(self) -> bool:
+        """Whether nothing fits, and bands that might have were left out."""
+        return self._capacity is not None and self._different is not None and not self.fits
 
     def _drop_different(self) -> bool:
         """Leave out the drafts that would be chosen while their outputs differ, if they may not.
@@ -569,7 +586,7 @@ class _Run:
             if comparison is None or not comparison.difference:
                 break
             self._drafts.remove(best)
-            self._different.append(best)
+            self._different = max(self._different or 0.0, comparison.difference)
             found = True
         return found
 
@@ -591,6 +608,7 @@ class _Run:
             time.perf_counter() - self._begun,
             tuple(self._drafts),
             self._interrupted,
+            self._different,
         )
 
     def _choose(self) -> Draft:

@@ -11,6 +11,7 @@ runs them in the order of the file only if it is told to:
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +26,12 @@ from memplan.planning import Planned, settle_sizes
 from memplan.rewrite import Reordered
 from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
+from memplan.sources.loaded import lay_out_again
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.options import Options
 from memplan.targets._onnx_bands import write_bands
 from memplan.targets._onnx_order import write_order
-from memplan.yardsticks.onnxruntime import measure_difference
+from memplan.yardsticks.onnxruntime import measure_difference, measure_least
 
 __all__ = ["HOW_TO_RUN", "OnnxFile", "reorder"]
 
@@ -90,7 +92,7 @@ class OnnxFile(Writer):
         See `memplan.load`. Dimensions that it gives are written into a file in bands, as bands are
         for that size.
     takes_offsets
-        Whether programs are planned too, for another runtime.
+        Whether programs are planned too, and measured where onnxruntime is installed.
     """
 
     has_runtime = True
@@ -101,6 +103,7 @@ class OnnxFile(Writer):
         self.name, self.takes_offsets = str(path), takes_offsets
         self._path = path
         self._options = replace(options or Options(), in_place=True, runtime_order=False)
+        self._measured: dict[bytes, tuple[int, bool] | None] = {}  # by the file
 
     def open(self) -> Variant:
         """See `memplan.pipeline.Writer`."""
@@ -137,7 +140,22 @@ class OnnxFile(Writer):
         is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in given.loaded.notes)
         if not (is_sorted or given.cut or given.order):
             data = write_order(data, self.name, graph_of(given))
-        return Written(data, load, "the load of its nodes")
+        if not self.takes_offsets:
+            return Written(data, load, "the load of its nodes")
+        return self._measure(data, given)
+
+    def _measure(self, data: bytes, given: Variant) -> Written:
+        """Return what the runtime needs: its own figure, or else what it needs without reuse."""
+        if data not in self._measured:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.onnx"
+                path.write_bytes(data)
+                self._measured[data] = measure_least(path, self._options, given.loaded)
+        found = self._measured[data]
+        if found is None:
+            load = lay_out_again(given.loaded, in_place=False).problem.max_load
+            return Written(data, load, "the load of its nodes")
+        return Written(data, found[0], f"measured with enable_mem_reuse = {found[1]}")
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""

@@ -26,7 +26,7 @@ from memplan.sources.onnx import read, read_declared
 from memplan.sources.options import Options
 from memplan.yardsticks.children import run_child
 
-__all__ = ["Settled", "measure", "measure_difference", "settle"]
+__all__ = ["Settled", "measure", "measure_difference", "measure_least", "settle"]
 
 _CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
 _TIMEOUT: Final = 20.0  # seconds
@@ -260,6 +260,30 @@ def _run(
         }
         run = run_child(_CHILD, order, _TIMEOUT)
     return None if run is None or run.returncode != 0 else _Held(**json.loads(run.stdout))
+
+
+def measure_least(path: Path, options: Options, loaded: Loaded) -> tuple[int, bool] | None:
+    """Return the least that a model needs in the order of its file, as `measure` counts.
+
+    Parameters
+    ----------
+    path, options
+        The model, and how it is read.
+    loaded
+        What was read of it.
+
+    Returns
+    -------
+    tuple[int, bool] or None
+        In bytes, and whether that takes the runtime's reuse of memory: with it, operators write
+        over inputs, but the memory of a tensor is kept for others of its size. `None` if the
+        runtime is not installed, or does not run the model.
+    """
+    if find_spec("onnxruntime") is None:
+        return None
+    run = partial(_run, path, options, _find_shapes(loaded), fused=False, in_file_order=True)
+    found = ((run(reuse=reuse), reuse) for reuse in (False, True))
+    return min(((held.requested, reuse) for held, reuse in found if held), default=None)
 
 
 def measure_difference(one: bytes, other: bytes) -> float | None:
