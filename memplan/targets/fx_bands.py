@@ -1,6 +1,6 @@
 """Lets a PyTorch program compute its first large tensors one band of rows at a time.
 
-found = memplan.targets.fx_bands.stripe(torch.export.export(model, inputs), max_extra=0.1)
+found = memplan.targets.fx_bands.put_in_bands(torch.export.export(model, inputs), max_extra=0.1)
 print(found.given_peak, found.peak, found.extra)
 """
 
@@ -12,10 +12,12 @@ from memplan.pipeline import Arranged, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.targets.fx import FxProgram
 
-__all__ = ["stripe"]
+__all__ = ["put_in_bands"]
 
 
-def stripe(program: Any, *, max_extra: float = MAX_EXTRA, budget: int | None = None) -> Arranged:
+def put_in_bands(
+    program: Any, *, max_extra: float = MAX_EXTRA, budget: int | None = None
+) -> Arranged:
     """Let a program compute its large pictures in bands, where this needs less memory.
 
     The program itself is changed. Its results may differ in the last bits, as PyTorch's kernels
@@ -48,3 +50,6 @@ def stripe(program: Any, *, max_extra: float = MAX_EXTRA, budget: int | None = N
     found = arrange(writer, bands=True, max_extra=max_extra, capacity=budget)
     found.require_fit(max_extra)
     return writer.change(found)
+
+
+stripe = put_in_bands  # the old name

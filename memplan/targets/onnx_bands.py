@@ -1,6 +1,6 @@
 """Writes an ONNX model that computes its first large tensors one band of rows at a time.
 
-    found = memplan.targets.onnx_bands.stripe("model.onnx", "bands.onnx", max_extra=0.1)
+    found = memplan.targets.onnx_bands.put_in_bands("model.onnx", "bands.onnx", max_extra=0.1)
     print(found.given_peak, found.peak, found.extra)
 
 Onnxruntime has to be told to keep the order of the file, and to free tensors after their last use:
@@ -27,7 +27,7 @@ from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sources.options import Options
 from memplan.targets.onnx import OnnxFile
 
-__all__ = ["HOW_TO_RUN", "stripe"]
+__all__ = ["HOW_TO_RUN", "put_in_bands"]
 
 HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
@@ -36,7 +36,7 @@ HOW_TO_RUN: Final = (
 )
 
 
-def stripe(
+def put_in_bands(
     path: Path | str,
     out: Path | str | None = None,
     options: Options | None = None,
@@ -74,3 +74,6 @@ def stripe(
     if out is not None:
         write_files({str(out): found.data})
     return found
+
+
+stripe = put_in_bands  # the old name

@@ -266,7 +266,7 @@ def test_a_program_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     torch.export.save(program, tmp_path / "net.pt2")
     assert main(["bands", str(tmp_path / "net.pt2"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    frontier = fx_bands.stripe(program).frontier
+    frontier = fx_bands.put_in_bands(program).frontier
     assert frontier is not None
     assert len(found["points"]) > 2
     assert [each["load"] for each in found["points"]] == [each.load for each in frontier.points]

@@ -141,10 +141,10 @@ def test_functions_name_a_missing_library_first(hide: Hide, tmp_path: Path) -> N
     model, out = Path(ONNX), tmp_path / "out"
     for call, extra in (
         (lambda: onnx.reorder(model, out), "onnx"),
-        (lambda: onnx_bands.stripe(model, out), "onnx"),
+        (lambda: onnx_bands.put_in_bands(model, out), "onnx"),
         (lambda: mp.fit(ONNX, "1MB", out=tmp_path / "out.onnx"), "onnx"),
         (lambda: fx.reorder(7), "torch"),
-        (lambda: fx_bands.stripe(7), "torch"),
+        (lambda: fx_bands.put_in_bands(7), "torch"),
         (lambda: executorch.planner(timeout=1.0), "executorch"),
         (lambda: apply_in_bands(Path(TFLITE), out), "tflm"),
     ):

@@ -92,7 +92,7 @@ def test_the_measured_peak_falls(decomposed: bool) -> None:
     program = export(network(), x, decomposed=decomposed)
     expected = program.module()(x)
     before = measure_run(program, (x,))
-    found = target.stripe(program, max_extra=0.2)
+    found = target.put_in_bands(program, max_extra=0.2)
     program.validate()
     after = measure_run(program, (x,))
     assert (before.load, after.load) == (found.given_peak, found.peak)
@@ -113,12 +113,12 @@ def test_a_result_is_joined_and_inputs_may_be_read_twice() -> None:
     x = torch.randn(1, 3, 32, 32)
     program = export(model, x)
     expected = program.module()(x)
-    assert target.stripe(program, max_extra=1.0).peak > 0
+    assert target.put_in_bands(program, max_extra=1.0).peak > 0
     for one, other in zip(program.module()(x), expected, strict=True):
         torch.testing.assert_close(one, other)
     program = export(nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 1, 3)), x)
     expected = program.module()(x)
-    found = target.stripe(program)
+    found = target.put_in_bands(program)
     assert found.peak < 0.6 * found.given_peak
     torch.testing.assert_close(program.module()(x), expected)
 
@@ -131,7 +131,7 @@ def test_a_graph_module_is_cut() -> None:
     module = make_fx(network().eval(), tracing_mode="fake", _allow_non_fake_inputs=True)(x)
     module.graph.eliminate_dead_code()
     expected = module(x)
-    found = target.stripe(module, max_extra=0.2)
+    found = target.put_in_bands(module, max_extra=0.2)
     assert found.peak < 0.5 * found.given_peak
     torch.testing.assert_close(module(x), expected)
 
@@ -139,9 +139,9 @@ def test_a_graph_module_is_cut() -> None:
 def test_the_least_work_within_a_budget() -> None:
     """Tests that a budget asks for no more than it needs, and one that cannot be met."""
     x = torch.randn(1, 3, 64, 64)
-    least = target.stripe(export(network(), x), max_extra=0.5)
+    least = target.put_in_bands(export(network(), x), max_extra=0.5)
     budget = (least.peak + least.given_peak) // 2
-    found = target.stripe(export(network(), x), max_extra=0.5, budget=budget)
+    found = target.put_in_bands(export(network(), x), max_extra=0.5, budget=budget)
     assert least.peak < found.peak <= budget
     assert found.extra < least.extra
     program = export(network(), x)
@@ -149,7 +149,7 @@ def test_the_least_work_within_a_budget() -> None:
     with pytest.raises(
         MemplanError, match=r"found has \d+ bytes .* \d+ more than the budget of 10: "
     ):
-        target.stripe(program, max_extra=0.5, budget=10)
+        target.put_in_bands(program, max_extra=0.5, budget=10)
     assert [node.name for node in program.graph.nodes] == nodes
 
 
@@ -171,7 +171,7 @@ def test_an_operator_without_a_map_ends_a_region(why: str) -> None:
     x = torch.randn(1, 3, 64, 64)
     program = export(network(WHOLE[why]), x)
     expected = program.module()(x)
-    found = target.stripe(program, max_extra=0.5)
+    found = target.put_in_bands(program, max_extra=0.5)
     assert found.frontier is not None
     operators = found.frontier.uncut.operators
     whole = [step for step in operators[:-1] if step.why_whole]
@@ -184,7 +184,7 @@ def test_an_operator_without_a_map_ends_a_region(why: str) -> None:
 def test_a_batch_and_open_sizes_are_whole() -> None:
     """Tests two pictures at once, and a program for any number of rows: nothing is cut."""
     x = torch.randn(2, 3, 64, 64)
-    found = target.stripe(export(network(), x))
+    found = target.put_in_bands(export(network(), x))
     assert (found.peak, found.extra) == (found.given_peak, 0.0)
     assert found.frontier is not None
     assert found.frontier.uncut.operators[0].why_whole == "its result has a batch of 2"
@@ -192,7 +192,7 @@ def test_a_batch_and_open_sizes_are_whole() -> None:
     program = torch.export.export(
         nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval(), (x[:1],), dynamic_shapes=({2: rows},)
     )
-    found = target.stripe(program)
+    found = target.put_in_bands(program)
     assert found.cut is None
     assert found.frontier is not None
     assert found.frontier.uncut.operators[0].why_whole == "its sizes are known only at run time"
