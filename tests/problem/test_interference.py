@@ -263,14 +263,16 @@ def test_empty_problem(tmp_path: Path) -> None:
     assert read_graphml(interference.write_graphml(nothing)) == ([], [])
     pytest.importorskip("matplotlib")
     from memplan.view import interference as drawn
+    from memplan.view import picture
 
-    drawn.save(nothing, tmp_path / "nothing.svg")
+    picture.write(drawn.draw(nothing), tmp_path / "nothing.svg")
 
 
 def test_picture(tmp_path: Path) -> None:
     """Tests that every buffer is a node, every edge a line of its cause, and every name a text."""
     pytest.importorskip("matplotlib")
     from memplan.view import interference as drawn
+    from memplan.view import picture
 
     problem = Problem(
         [
@@ -294,10 +296,10 @@ def test_picture(tmp_path: Path) -> None:
     assert axes.get_title(loc="left") == (
         "3 buffers, 3 conflicts; 20 bytes are live at the greatest load (dark)"
     )
-    drawn.save(problem, tmp_path / "a.svg")
-    drawn.save(problem, tmp_path / "b.svg")
+    picture.write(drawn.draw(problem), tmp_path / "a.svg")
+    picture.write(drawn.draw(problem), tmp_path / "b.svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     many = Problem([Buffer(str(row), row, row + 1, 1) for row in range(201)])
     with pytest.raises(MemplanError, match="a picture of 201 buffers cannot be read; at most 200"):
-        drawn.save(many, tmp_path / "c.svg")
+        picture.write(drawn.draw(many), tmp_path / "c.svg")
     assert not (tmp_path / "c.svg").exists()

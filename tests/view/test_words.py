@@ -247,7 +247,7 @@ def test_a_fit_says_what_is_spare_and_what_is_reserved(five: Problem) -> None:
     ("subset", "irreducible", "words"),
     [
         (("b1", "b3"), True, "Leave out any one of them and the rest fits"),
-        (("b1", "b3"), False, "The budget ended before each of them was tried"),
+        (("b1", "b3"), False, "The budget ended before the subset was reduced"),
         (("b1",), True, "This buffer alone cannot be placed"),
     ],
 )
