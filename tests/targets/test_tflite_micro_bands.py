@@ -299,7 +299,9 @@ def test_a_slice_that_is_overwritten_is_seen() -> None:
 
 def test_bands_keep_the_signatures(network: Path, tmp_path: Path) -> None:
     """Tests that the inputs and outputs which a signature names are those of the new file."""
-    schema: Any = pytest.importorskip(striping_schema())
+    schema: Any = pytest.importorskip(
+        "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
+    )
     import flatbuffers
 
     tree = schema.ModelT.InitFromPackedBuf(network.read_bytes(), 0)
@@ -322,13 +324,6 @@ def test_bands_keep_the_signatures(network: Path, tmp_path: Path) -> None:
     (kept,) = new.signatureDefs
     assert kept.inputs[0].tensorIndex == new.subgraphs[0].inputs[0]
     assert kept.outputs[0].tensorIndex == new.subgraphs[0].outputs[0]
-
-
-def striping_schema() -> str:
-    """Return the module of the schema."""
-    from memplan.targets.tflite_micro.folding import SCHEMA
-
-    return SCHEMA
 
 
 @pytest.mark.parametrize(
