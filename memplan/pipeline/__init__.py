@@ -5,7 +5,8 @@ and keeps the best; `plan_in_order` is the case of one lever. A `Writer` is what
 runtime.
 """
 
-from memplan.pipeline.arranging import Arranged, Draft, Step, arrange, plan_in_order
+from memplan.pipeline.arranged import Arranged, Draft, Step
+from memplan.pipeline.arranging import arrange, plan_in_order
 from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
 __all__ = [

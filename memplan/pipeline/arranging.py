@@ -12,256 +12,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from math import inf
-from types import MappingProxyType
 from typing import Any, Final
 
-from memplan.errors import MemplanError, MissingExtraError, PlanError
-from memplan.notes import Note
-from memplan.pipeline.writers import Comparison, Variant, Writer, Written, graph_of
+from memplan.errors import MissingExtraError, PlanError
+from memplan.pipeline.arranged import Arranged, Draft, Step
+from memplan.pipeline.writers import Comparison, Variant, Writer
 from memplan.plan import Plan, Status
 from memplan.planning import Planned, PlanningInterrupted, layouts, plan_model
-from memplan.rewrite import Reordered, find_floor, reorder, reorder_to_plan
-from memplan.rewrite.bands import MAX_EXTRA, WORK, Cut, Frontier, Point, find_frontier
+from memplan.rewrite import Reordered, reorder, reorder_to_plan
+from memplan.rewrite.bands import MAX_EXTRA, WORK, Frontier, Point, find_frontier
 from memplan.solvers.limits import check_seconds
 from memplan.sources import Loaded
 
-__all__ = ["Arranged", "Draft", "Step", "arrange", "plan_in_order"]
+__all__ = ["arrange", "plan_in_order"]
 
 _WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
 _SPARE: Final = 8  # more bands to try where outputs differ
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A program after some levers, with its plan, as it is written."""
-
-    variant: Variant
-    planned: Planned
-    written: Written
-    point: Point | None = None
-
-    @property
-    def arena(self) -> int:
-        """What its runtime needs, in bytes."""
-        return self.written.arena
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a lever brought.
-
-    Attributes
-    ----------
-    lever
-        "given", "offsets", "in place", "order" or "bands".
-    arena
-        What the best program needs after it, in bytes.
-    extra
-        The work that it adds, as a share of the multiplications of the program.
-    words
-        What was done, or why nothing was.
-    """
-
-    lever: str
-    arena: int
-    extra: float = 0.0
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class Arranged:
-    """A program after the rewrites, with its verified plan, and what they brought and cost.
-
-    Attributes
-    ----------
-    name
-        Of the program, in sentences.
-    given
-        The program as it was.
-    plain
-        The best program without bands.
-    best
-        The program that was chosen.
-    steps
-        What each lever brought, in turn.
-    order
-        The search for an order, if one was made, whether or not the order was taken.
-    frontier
-        All programs in bands that could have been chosen, if bands were looked for.
-    comparison
-        How the outputs of bands compare with those of the program; `None` without bands, or if the
-        runtime does not run them here.
-    has_runtime
-        Whether there is a runtime whose outputs can be compared.
-    capacity
-        What the arena may have.
-    seconds
-        Wall time.
-    interrupted
-        Whether Ctrl-C ended the search for the plan.
-    different
-        The largest difference of the outputs of bands that were left out for it; see `arrange`.
-    """
-
-    name: str
-    given: Variant
-    plain: Draft
-    best: Draft
-    steps: tuple[Step, ...]
-    order: Reordered | None = None
-    frontier: Frontier | None = None
-    comparison: Comparison | None = None
-    has_runtime: bool = False
-    capacity: int | None = None
-    seconds: float = 0.0
-    drafts: tuple[Draft, ...] = field(default=(), repr=False)
-    interrupted: bool = False
-    different: float | None = None
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_arranged(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
-
-    @property
-    def planned(self) -> Planned:
-        """The program with its plan."""
-        return self.best.planned
-
-    @property
-    def plan(self) -> Plan:
-        """The plan, which the referee has accepted."""
-        return self.planned.plan
-
-    @property
-    def data(self) -> bytes:
-        """The file; empty where the writer writes none."""
-        return self.best.written.data
-
-    @property
-    def arena(self) -> int:
-        """What the runtime needs, in bytes."""
-        return self.best.arena
-
-    @property
-    def peak(self) -> int:
-        """As `arena`: of a runtime that takes no plan, the most bytes that are live at one time."""
-        return self.arena
-
-    @property
-    def given_peak(self) -> int:
-        """As `peak`, of the program as it was."""
-        return self.drafts[0].arena
-
-    @property
-    def cut(self) -> Cut | None:
-        """The operators of the bands that were chosen; `None` without bands."""
-        return self.best.variant.cut
-
-    @property
-    def fits(self) -> bool:
-        """Whether the arena is within the capacity."""
-        return self.capacity is None or self.arena <= self.capacity
-
-    @property
-    def point(self) -> Point | None:
-        """The bands that were chosen; `None` without bands."""
-        return self.best.point
-
-    @property
-    def is_reordered(self) -> bool:
-        """Whether operators run in another order than in the given program."""
-        return self.best.variant.order is not None
-
-    @property
-    def extra(self) -> float:
-        """The work that bands add, as a share of the multiplications of the program."""
-        if self.frontier is None or self.point is None:
-            return 0.0
-        return self.frontier.extra(self.point)
-
-    @property
-    def macs(self) -> int:
-        """Multiplications that bands repeat."""
-        return 0 if self.cut is None else self.cut.macs - self.cut.uncut.macs
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What was assumed when the program was read, and what the runtime says of the result."""
-        return tuple(dict.fromkeys((*self.planned.notes, *self.best.written.notes)))
-
-    @property
-    def bound(self) -> int:
-        """Proved: no plan of the chosen program in its order has a smaller peak."""
-        return self.plan.lower_bound
-
-    @property
-    def bound_of_orders(self) -> int | None:
-        """Proved: no order of the given program needs less; `None` if no order was looked for."""
-        return None if self.order is None else self.order.bound
-
-    def explain(self) -> str:
-        """Return in a few words what holds up the arena, if bands were looked for."""
-        if self.frontier is None:
-            return ""
-        if self.different is not None and self.point is None:
-            return (
-                f": in bands, outputs differ by up to {self.different:g}; --allow-inexact writes "
-                "them"
-            )
-        return f": {self.frontier.explain(self.point or self.frontier.points[0])}"
-
-    def require_fit(self, max_extra: float | None = None) -> None:
-        """Refuse a program that does not fit.
-
-        Raises
-        ------
-        MemplanError
-            If the arena is above the capacity; the sentence says by how much, and what holds it up.
-        """
-        if self.capacity is None or self.fits:
-            return
-        limit = "" if max_extra is None else f" with at most {max_extra:.0%} more work"
-        raise MemplanError(
-            f"{self.name}: the smallest arena found has {self.arena} bytes{limit}, "
-            f"{self.arena - self.capacity} more than the budget of {self.capacity}"
-            f"{self.explain()}: nothing was written"
-        )
-
-    def require_equal(self) -> None:
-        """Refuse bands whose outputs differ from those of the program, or were not compared.
-
-        Raises
-        ------
-        MemplanError
-            If they do; the sentence says by how much.
-        """
-        if self.point is None or not self.has_runtime:
-            return
-        if self.comparison is None:
-            raise MemplanError(
-                f"{self.name}: the runtime does not run this model here, so the outputs of its "
-                "bands were not compared; --allow-inexact writes them nevertheless"
-            )
-        if self.comparison.difference:
-            raise MemplanError(
-                f"{self.name}: in bands, outputs differ from those of the model by up to "
-                f"{self.comparison.difference:g}; --allow-inexact writes the bands nevertheless"
-            )
-
-    def find_floor(self) -> tuple[int, str]:
-        """Return what no program that these levers make goes below, and what holds it up."""
-        if self.given.loaded.graph is None:
-            return self.bound, "the bound on every plan"
-        return find_floor(graph_of(self.given))
 
 
 def arrange(
@@ -353,7 +121,7 @@ def plan_in_order(
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
-    **search: Any,
+    **options: Any,
 ) -> Arranged:
     """Plan a program in the order with the least load, and in no other one.
 
@@ -362,20 +130,18 @@ def plan_in_order(
 
     Parameters
     ----------
-    writer, in_place, pure, nodes
+    writer, in_place, pure, nodes, options
         See `arrange`.
     timeout
         In seconds: half of it for the search of an order, and what that leaves for the plan.
-    search
-        Other arguments of `memplan.plan_model`: how the plan is searched.
 
     Raises
     ------
     GraphError, MemplanError
         As `memplan.reorder` and `memplan.plan_model`.
     """
-    run = _Run(writer, None, timeout, nodes, exact=False)
-    run.plan_in_order(in_place=in_place, pure=tuple(pure), **search)
+    run = _Run(writer, None, timeout, nodes, options)
+    run.plan_in_order(in_place=in_place, pure=tuple(pure))
     return run.finish(run.best)
 
 
@@ -388,7 +154,7 @@ class _Run:
         capacity: int | None,
         timeout: float | None,
         nodes: int | None,
-        options: Mapping[str, Any] = MappingProxyType({}),
+        options: Mapping[str, Any],
         *,
         exact: bool = False,
     ) -> None:
@@ -427,6 +193,13 @@ class _Run:
             return None
         return max(self._timeout - (time.perf_counter() - self._begun), 0.0) / parts
 
+    def _plan(
+        self, loaded: Loaded, *, in_place: bool, parts: int, nodes: int | None = None
+    ) -> Planned:
+        """Plan a program with its part of the budget."""
+        left, most = self._left(parts), nodes or self._nodes
+        return plan_model(loaded, in_place=in_place, timeout=left, nodes=most, **self._options)
+
     def _draft(
         self,
         variant: Variant,
@@ -438,10 +211,7 @@ class _Run:
     ) -> Draft:
         """Plan a program and write it."""
         if self._writer.takes_offsets:
-            left, most = self._left(parts), nodes or self._nodes
-            planned = plan_model(
-                variant.loaded, in_place=in_place, timeout=left, nodes=most, **self._options
-            )
+            planned = self._plan(variant.loaded, in_place=in_place, parts=parts, nodes=nodes)
             if not planned.plan.has_offsets:
                 raise PlanError(
                     f"{self._writer.name}: no plan was found ({planned.plan.status}); nothing was "
@@ -491,13 +261,12 @@ class _Run:
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
         self.note("order", f"load {found.peak}, at least {found.bound}{proved}")
 
-    def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...], **search: Any) -> None:
+    def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
         """Plan the program in the order with the least load, which may be its own."""
         found = self.find_order(in_place=in_place, pure=pure)
         variant = self._writer.put_in_order(self._given, found)
-        limits: dict[str, Any] = {"timeout": self._left(1), "nodes": self._nodes}
         try:
-            planned = plan_model(variant.loaded, in_place=in_place, **limits, **search)
+            planned = self._plan(variant.loaded, in_place=in_place, parts=1)
         except PlanningInterrupted as stop:
             planned, self._interrupted = stop.planned, True
         self._drafts.append(Draft(variant, planned, self._writer.write(variant, planned)))
@@ -552,10 +321,11 @@ class _Run:
             return by_arena[:trials], by_arena[trials:][:_SPARE]
         inside = [p for p in fit if p.arena + beside <= self._capacity]
         by_work = sorted(inside, key=lambda point: (point.work, point.arena))
-        near = [p for p in by_arena if p not in inside]
-        first = [*by_work[: trials - 1], *by_arena[:2], *near[:1]]
         if trials == 1:
             first = [*by_work[:3], *by_arena[:1]]
+        else:
+            near = [p for p in by_arena if p not in inside]
+            first = [*by_work[: trials - 1], *by_arena[:2], *near[:1]]
         spare = (*by_work[: len(first) + _SPARE], *by_arena[: 1 + _SPARE])
         return first, [p for p in dict.fromkeys(spare) if p not in first]
 
@@ -585,7 +355,7 @@ class _Run:
             comparison = self._compare(best)
             if comparison is None or not comparison.difference:
                 break
-            self._drafts.remove(best)
+            self._drafts = [each for each in self._drafts if each is not best]
             self._different = max(self._different or 0.0, comparison.difference)
             found = True
         return found
