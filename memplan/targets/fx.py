@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from memplan.errors import GraphError
@@ -100,14 +101,15 @@ class FxProgram(Plain):
         graph = self.loaded.graph
         return set() if graph is None else {each.type for each in graph.walk()}
 
-    def _find_arcs(self) -> dict[str, list[tuple[Any, Any]]]:
-        """Return by module the pairs of nodes that keep their order."""
+    @cached_property
+    def _arcs(self) -> dict[str, list[tuple[Any, Any]]]:
+        """By module: the pairs of nodes that keep their order."""
         modules = iterate_modules(self.held.graph_module, "")
         return {prefix: find_arcs(module, prefix, self.pure) for prefix, module in modules}
 
     def bare(self, given: Variant) -> Loaded:
         """See `memplan.pipeline.Writer`."""
-        return of_graph(_with_arcs(graph_of(given), self._find_arcs()[""]))
+        return of_graph(_with_arcs(graph_of(given), self._arcs[""]))
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `memplan.pipeline.Writer`."""
@@ -140,9 +142,8 @@ class FxProgram(Plain):
         rank = {each.origin: at for at, each in enumerate(found.graph.walk())}
         modules = list(iterate_modules(self.held.graph_module, ""))
         before = [list(module.graph.nodes) for _, module in modules]
-        arcs = self._find_arcs()
         for prefix, module in modules:
-            put_in_order(module, sort_nodes(module.graph, prefix, rank, arcs[prefix]))
+            put_in_order(module, sort_nodes(module.graph, prefix, rank, self._arcs[prefix]))
         load = of_graph(load_graph(self.held)).problem.max_load
         if load != found.peak:
             for (_, module), nodes in zip(modules, before, strict=True):

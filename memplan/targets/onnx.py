@@ -136,13 +136,13 @@ class OnnxFile(Writer):
 
     def write(self, given: Variant, planned: Planned) -> Written:
         """See `memplan.pipeline.Writer`."""
-        data, load = given.data, given.loaded.problem.max_load
+        data = given.data
         is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in given.loaded.notes)
         if not (is_sorted or given.cut or given.order):
             data = write_order(data, self.name, graph_of(given))
-        if not self.takes_offsets:
-            return Written(data, load, "the load of its nodes")
-        return self._measure(data, given)
+        if self.takes_offsets:
+            return self._measure(data, given)
+        return Written(data, given.loaded.problem.max_load, "the load of its nodes")
 
     def _measure(self, data: bytes, given: Variant) -> Written:
         """Return what the runtime needs: its own figure, or else what it needs without reuse."""
