@@ -96,7 +96,7 @@ def test_a_missing_library_names_its_extra(
     course: mp.Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests the sentence for each planner that needs a library."""
-    monkeypatch.setattr(registry, "find_spec", lambda _: None)
+    monkeypatch.setattr(registry, "is_installed", lambda _: False)
     needy = {name: solver.extra for name, solver in registry.SOLVERS.items() if solver.libraries}
     ortools = "memplan-lab[ortools]"
     assert needy == {"mip": "memplan-lab[mip]", "mincost_flow": ortools, "cp_sat": ortools}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from memplan.errors import (
     quoted,
     suggest,
 )
+from memplan.extras import is_installed
 from memplan.problem import Problem
 from memplan.solvers import native
 
@@ -278,7 +278,7 @@ def check_libraries(solver: str) -> None:
     """
     known = SOLVERS[solver]
     for library in known.libraries:
-        if find_spec(library) is None:
+        if not is_installed(library):
             raise MissingExtraError(
                 f"{solver} needs the library {library}: pip install '{known.extra}'"
             )
