@@ -48,8 +48,8 @@ class Followers {
   std::vector<std::uint64_t> bits_;
 };
 
-// Sums up what each operator does whatever the order. Who touches a storage first or last is known
-// only where all other users wait for the operator, or it for them.
+// Sums up what each operator does whatever the order. Which operator touches a storage first or
+// last is known only where all other users wait for it, or it for them.
 std::vector<Always> find_always(const Program& program) {
   std::vector<std::uint8_t> is_written_over(program.size.size(), 0);
   for (OperatorIdx op = 0; op < program.operators(); ++op) {
