@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -325,22 +325,22 @@ class Problem(Immutable):
 
     def buffer(self, which: int | str) -> Buffer:
         """Return one buffer, by row or by id."""
-        row = self.index(which) if isinstance(which, str) else range(len(self))[which]
-        columns = (self.start, self.end, self.size, self.alignment, self.pin, self.hint)
-        return self._object(row, self.ids[row], *(int(column[row]) for column in columns))
+        row = self.index(which) if isinstance(which, str) else which
+        return self.buffers[row]
 
     @property
-    def buffers(self) -> Iterator[Buffer]:
-        """The buffers as objects, in the order of the rows."""
-        columns = (self.start, self.end, self.size, self.alignment, self.pin, self.hint)
-        lists = (column.tolist() for column in columns)
-        return map(self._object, range(len(self)), self.ids, *lists)
+    def buffers(self) -> Sequence[Buffer]:
+        """The buffers as objects, in the order of the rows; each is made when it is asked for."""
+        return _Buffers(self._make_buffers, range(len(self)))
 
-    def _object(
-        self, row: int, id: str, start: int, end: int, size: int, unit: int, pin: int, hint: int
-    ) -> Buffer:
-        placed = None if pin == NONE else pin, None if hint == NONE else hint
-        return Buffer(id, start, end, size, unit, *placed, self._gaps.get(row, ()))
+    def _make_buffers(self, rows: range) -> Iterator[Buffer]:
+        at = np.arange(rows.start, rows.stop, rows.step)
+        columns = (self.start, self.end, self.size, self.alignment, self.pin, self.hint)
+        values = zip(rows, *(column[at].tolist() for column in columns), strict=True)
+        for row, start, end, size, unit, pin, hint in values:
+            placed = None if pin == NONE else pin, None if hint == NONE else hint
+            gaps = self._gaps.get(row, ())
+            yield Buffer(self.ids[row], start, end, size, unit, *placed, gaps)
 
     @cached_property
     def _gaps(self) -> dict[int, tuple[Gap, ...]]:
@@ -566,3 +566,28 @@ class Problem(Immutable):
         checks.check_pins(copy)
         check_groups(copy)
         return copy
+
+
+class _Buffers(Sequence[Buffer]):
+    """Some rows of a problem, as objects."""
+
+    def __init__(self, make: Callable[[range], Iterator[Buffer]], rows: range) -> None:
+        self._make, self._rows = make, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return self._make(self._rows)
+
+    @overload
+    def __getitem__(self, which: int) -> Buffer: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[Buffer]: ...
+
+    def __getitem__(self, which: int | slice) -> Buffer | Sequence[Buffer]:
+        rows = self._rows[which]
+        if isinstance(rows, range):
+            return _Buffers(self._make, rows)
+        return next(self._make(range(rows, rows + 1)))

@@ -67,6 +67,17 @@ class TestColumns:
         assert [problem.buffer(row) for row in range(len(problem))] == list(problem.buffers)
         assert [problem.buffer(id) for id in problem.ids] == list(problem.buffers)
 
+    def test_buffers_are_a_sequence(self, five: Problem) -> None:
+        """Tests that they have a length, are indexed and sliced, and can be iterated twice."""
+        buffers = five.buffers
+        assert len(buffers) == 5
+        assert list(buffers) == list(buffers)
+        assert buffers[0] == five.buffer(0)
+        assert buffers[-1] in buffers
+        assert list(buffers[3:0:-2]) == [buffers[3], buffers[1]]
+        with pytest.raises(IndexError):
+            buffers[5]
+
     @given(problems(min_buffers=1))
     def test_from_arrays(self, problem: Problem) -> None:
         """Tests that columns make the same problem as objects, gaps in any order of rows."""
