@@ -86,6 +86,7 @@ def device(library: Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]
     library.stream = STREAM
     monkeypatch.setattr(cuda, "_get_stream", lambda: (0, library.stream))
     monkeypatch.setattr(cuda, "_is_installed", lambda: True)
+    monkeypatch.setattr(cuda, "_make_workspace", lambda: None)
     yield library
     library.trim()
     assert library.runtime.fake_used() == 0
@@ -237,6 +238,34 @@ def test_what_is_kept_alive_keeps_its_memory(device: Device) -> None:
         device.release(kept, 5000)
         fast()
         assert (fast.stats().slabs, fast.stats().hits) == (2, 27)
+
+
+@needs_compiler
+@without_cuda
+def test_a_workspace_of_a_stream_is_not_in_the_slab(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests a library that keeps what its first use on a stream makes: it holds no slab."""
+    kept: dict[int, int] = {}
+
+    def make_workspace() -> None:
+        kept.setdefault(device.stream, device.allocate(5000))
+
+    monkeypatch.setattr(cuda, "_make_workspace", lambda: device.stream in kept or make_workspace())
+    model = Network(device)
+    trace = recorded(model)
+    model.layers[0].register_forward_pre_hook(
+        lambda *_: None if device.stream in kept else make_workspace()
+    )
+    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
+        for stream in (STREAM, OTHER):
+            device.stream = stream
+            fast()
+            fast()
+        stats = fast.stats()
+        assert (stats.hits, stats.unknown, stats.occupied, stats.slabs) == (4 * 9, 0, 0, 2)
+    for stream, memory in kept.items():
+        device.release(memory, 5000, stream)
 
 
 @needs_compiler

@@ -27,7 +27,7 @@ from memplan.runtime.torch.streams import (
     capture_training,
     runner,
 )
-from memplan.runtime.torch.streams.schedule import launch
+from memplan.runtime.torch.streams.schedule import CudaQueues, launch
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -386,6 +386,54 @@ def test_a_device_runs_what_its_events_allow() -> None:
     assert not all(same_bits(run_simulated(fast, x, s, heed=False), wanted) for s in range(50))
 
 
+class Stream:
+    """A CUDA stream that only notes which of the events so far come before what it does next."""
+
+    def __init__(self, *_: object) -> None:
+        self.before: set[str] = set()
+
+    def do(self, work: str) -> None:
+        """Put work into the stream."""
+        self.before.add(work)
+
+    def record_event(self) -> frozenset[str]:
+        """Return all work that an event stands for."""
+        return frozenset(self.before)
+
+    def wait_event(self, event: frozenset[str]) -> None:
+        """Let what follows come after an event."""
+        self.before |= event
+
+    def wait_stream(self, other: Stream) -> None:
+        """Let what follows come after the work of another stream so far."""
+        self.before |= other.before
+
+
+def test_calls_on_different_streams_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a call comes after the one before it, and memory is kept for both streams."""
+    here, there = Stream(), Stream()
+    kept: list[Stream] = []
+    memory: Any = [type("Block", (), {"record_stream": staticmethod(kept.append)})]
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: here)
+    here.do("setup")
+    queues = CudaQueues(torch.device("cuda"), {0, 1})
+    for number, current in enumerate((here, there, here)):
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda _, current=current: current)
+        with queues.take_turn(memory):
+            current.do(f"inputs {number}")
+            with queues:
+                for stream, queue in queues._streams.items():
+                    earlier = {f"operator {stream} of {n}" for n in range(number)}
+                    assert {"setup", f"inputs {number}", *earlier} <= queue.before
+                    queue.do(f"operator {stream} of {number}")
+            assert {f"operator 0 of {number}", f"operator 1 of {number}"} <= current.before
+            current.do(f"results {number}")
+        if number:
+            assert f"results {number - 1}" in current.before
+    assert kept == [there]
+
+
 @needs_device
 def test_inference_on_cuda_streams() -> None:
     """Tests branches on the streams of a device, with delays and poison."""
@@ -398,6 +446,25 @@ def test_inference_on_cuda_streams() -> None:
             wanted = model(x)["scores"]
         assert same_bits(fast(x)["scores"], wanted)
         assert same_bits(fast.rehearse(x, seed=seed)["scores"], wanted)
+
+
+@needs_device
+def test_calls_on_two_cuda_streams() -> None:
+    """Tests calls whose caller changes the current stream and waits for nothing."""
+    torch.manual_seed(0)
+    model = Branches().eval().cuda()
+    inputs = [torch.randn(2, 3, 16, 16, device="cuda") for _ in range(2)]
+    program = capture_inference(model, (inputs[0],), streams=3)
+    fast = StreamRunner(plan_of(program), program)
+    wanted = [fast(x)["scores"] for x in inputs]
+    torch.cuda.synchronize()
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    results = []
+    for number in range(40):
+        with torch.cuda.stream(streams[number % 2]):
+            results.append(fast(inputs[number % 2])["scores"])
+    torch.cuda.synchronize()
+    assert [n for n, one in enumerate(results) if not same_bits(one, wanted[n % 2])] == []
 
 
 @needs_device

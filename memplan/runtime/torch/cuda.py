@@ -76,6 +76,15 @@ def _get_stream() -> tuple[int, int]:
     return stream.device_index, stream.cuda_stream
 
 
+def _make_workspace() -> None:
+    """Let cuBLAS make its workspace for this thread and stream, if it has none there yet.
+
+    It keeps the workspace. Made during a call, it could get the range of a tensor of the model, and
+    hold the slab for ever.
+    """
+    torch.cuda.current_blas_handle()
+
+
 class CudaSlab(AbstractContextManager["CudaSlab"]):
     """Runs a model in planned memory of a CUDA device; a context manager, for many threads.
 
@@ -133,6 +142,7 @@ class CudaSlab(AbstractContextManager["CudaSlab"]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab of the current stream."""
         where = _get_stream()
+        _make_workspace()
         runner = self._runners.get(where)
         return (runner or self._open(where))(*args, **kwargs)
 

@@ -15,7 +15,7 @@ from memplan.sources.torch_export.values import Value
 
 __all__ = ["graph_with_indices", "shorten_type"]
 
-ALIGNMENT = 64  # of PyTorch's CPU allocator
+_ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
 
 def graph_with_indices(program: Exported) -> tuple[Graph, dict[str, int]]:
@@ -297,7 +297,7 @@ class _Builder:
             outputs=outputs,
             views=tuple(self._views),
             aliases=tuple(self._aliases),
-            alignment=ALIGNMENT,
+            alignment=_ALIGNMENT.get(program.device, 64),
             planned=frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE}),
             source="torch",
         )

@@ -39,6 +39,8 @@ class Memory:
         By row of the problem: its bytes in the slab.
     workspaces
         By name of an operator: the bytes of its workspace.
+    own
+        All memory that was made here: the slab, and that of inputs and optimizer state.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class Memory:
         ]
         self.tensors: dict[int, torch.Tensor] = {}
         self.workspaces: dict[str, torch.Tensor] = {}
+        self.own = [self.slab]
         self._program = program
         self._describe()
         row_of = {storage: row for row, storage in enumerate(layout.rows)}
@@ -113,7 +116,8 @@ class Memory:
                 tensor = given[index]
                 at = tensor.storage_offset() - self._described[index][3]
                 return tensor, at * tensor.element_size()
-        return torch.zeros(storage.bytes, dtype=torch.uint8, device=self.device), 0
+        self.own.append(torch.zeros(storage.bytes, dtype=torch.uint8, device=self.device))
+        return self.own[-1], 0
 
     def _place(self, storage: Storage, memory: torch.Tensor, begin: int) -> None:
         for index in storage.tensors:

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -124,20 +125,24 @@ class StreamRunner:
         """
         numbers = random.Random(seed)
         late = [delay * numbers.random() ** 3 for _ in self._actions]
-        with self._lock:
+        with self._lock, self._take_turn():
             self._memory.slab.fill_(POISON)
             run = self._run_late if self._queues is None else self._run_late_on_device
             return self._run(args, kwargs, run(late))
 
     def _run(self, args: Any, kwargs: Any, run: Callable[[int], object]) -> Any:
-        self._take(args, kwargs)
-        self._calls += 1
-        if self._queues is None:
-            run_on_threads(self._steps, run)
-        else:
-            with self._queues:
-                launch(self._steps, run, self._queues)
-        return self._give()
+        with self._take_turn():
+            self._take(args, kwargs)
+            self._calls += 1
+            if self._queues is None:
+                run_on_threads(self._steps, run)
+            else:
+                with self._queues:
+                    launch(self._steps, run, self._queues)
+            return self._give()
+
+    def _take_turn(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._queues is None else self._queues.take_turn(self._memory.own)
 
     def _run_step(self, number: int) -> None:
         self._actions[number]()

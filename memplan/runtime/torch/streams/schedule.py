@@ -6,8 +6,8 @@ device, with an event wherever a step waits for one on another stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Protocol
@@ -152,6 +152,27 @@ class CudaQueues(AbstractContextManager["CudaQueues"]):
     def __init__(self, device: torch.device, streams: set[int]) -> None:
         self._device = device
         self._streams = {stream: torch.cuda.Stream(device) for stream in sorted(streams)}
+        self._home = torch.cuda.current_stream(device)
+        self._last = self._home.record_event()  # the end of the last turn, at first of the setup
+
+    @contextmanager
+    def take_turn(self, memory: Sequence[torch.Tensor]) -> Iterator[None]:
+        """Let the work of a call come after that of the last one, on whatever stream that was.
+
+        Parameters
+        ----------
+        memory
+            What the calls share. If it is dropped, it is reused after the last call only.
+        """
+        current = torch.cuda.current_stream(self._device)
+        current.wait_event(self._last)
+        try:
+            yield
+        finally:
+            self._last = current.record_event()
+            if current != self._home:
+                for block in memory:
+                    block.record_stream(current)
 
     def __enter__(self) -> CudaQueues:
         current = torch.cuda.current_stream(self._device)
