@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "columns.h"
 #include "memplan/learning.h"
 
 namespace nb = nanobind;
@@ -22,18 +23,11 @@ namespace memplan::python {
 
 namespace {
 
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 using Matrix = nb::ndarray<nb::numpy, const float, nb::ndim<2>>;
 using Scores = nb::ndarray<nb::numpy, const double, nb::ndim<1>>;
-
-template <typename T>
-std::vector<T> copied(const Column<T>& column) {
-  return {column.data(), column.data() + column.size()};
-}
 
 Forest make_forest(const Column<std::int32_t>& feature, const Column<float>& threshold,
                    const Column<std::int32_t>& left, const Column<std::int32_t>& right,

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "again.h"
 #include "caller.h"
 #include "learning.h"
 #include "memplan/bounds.h"
@@ -249,6 +250,7 @@ NB_MODULE(_core, m) {
   py::bind_learning(m);
   py::bind_repacker(m);
   py::bind_order(m);
+  py::bind_again(m);
   py::bind_streams(m);
 }
 #undef PyInit__core

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "caller.h"
+#include "columns.h"
 #include "memplan/order.h"
 
 namespace nb = nanobind;
@@ -22,14 +23,6 @@ using namespace nb::literals;
 namespace memplan::python {
 
 namespace {
-
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-std::vector<T> copied(const Column<T>& column) {
-  return {column.data(), column.data() + column.size()};
-}
 
 OrderProblem make_problem(const Column<Bytes>& workspace, const Column<OperatorIdx>& arc_from,
                           const Column<OperatorIdx>& arc_to, const Column<Bytes>& size,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "columns.h"
 #include "memplan/streams.h"
 
 namespace nb = nanobind;
@@ -21,15 +22,8 @@ namespace memplan::python {
 
 namespace {
 
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T, std::size_t kDimensions>
 using Array = nb::ndarray<nb::numpy, const T, nb::ndim<kDimensions>>;
-
-template <typename T>
-std::vector<T> copied(const Column<T>& column) {
-  return {column.data(), column.data() + column.size()};
-}
 
 // Passes the memory of a vector to an array, without a copy.
 template <typename T, std::size_t kDimensions = 1>

@@ -288,6 +288,98 @@ def best_order(problem: OrderProblem, seconds: float | None, states: int | None,
 def order_rules() -> list[str]:
     """The names of the rules that can be switched off."""
 
+class RecomputeProblem:
+    """A program, what runs cost, and who may run again; columns, copied."""
+
+    def __init__(self, program: OrderProblem, cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], again: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], maker: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], move: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def load_of(self, runs: Sequence[int]) -> tuple[int, int]:
+        """The peak of a legal sequence, and what its re-runs cost."""
+
+class CutLeaf:
+    """A case of a proof, with the flow that bounds it."""
+
+    @property
+    def decisions(self) -> list[tuple[int, int]]:
+        """Operator and choice, from the root on."""
+
+    @property
+    def price(self) -> int: ...
+
+    @property
+    def flow(self) -> list[tuple[int, int, int]]:
+        """From, to, amount."""
+
+class RecomputeProof:
+    """Proves a bound on the cost of re-runs."""
+
+    @property
+    def op(self) -> int: ...
+
+    @property
+    def unit(self) -> int: ...
+
+    @property
+    def scale(self) -> int: ...
+
+    @property
+    def shift(self) -> int: ...
+
+    @property
+    def leaves(self) -> list[CutLeaf]: ...
+
+class RecomputeResult:
+    """The best sequence found, and bounds on all that fit."""
+
+    @property
+    def runs(self) -> list[int]: ...
+
+    @property
+    def peak(self) -> int: ...
+
+    @property
+    def extra(self) -> int: ...
+
+    @property
+    def bound(self) -> int: ...
+
+    @property
+    def order_bound(self) -> int: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def floor(self) -> int: ...
+
+    @property
+    def floor_op(self) -> int: ...
+
+    @property
+    def floor_flow(self) -> list[tuple[int, int, int]]:
+        """The flow that proves the floor: from, to, amount."""
+
+    @property
+    def moment(self) -> int:
+        """The operator whose cut is the bound, or -1."""
+
+    @property
+    def certificate(self) -> RecomputeProof: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def recompute(problem: RecomputeProblem, capacity: int, seconds: float | None, nodes: int | None, free_order: bool, without: Sequence[str]) -> RecomputeResult:
+    """
+    The best sequence within the budget, without the rules that are named. Without the GIL.
+    """
+
+def recompute_rules() -> list[str]:
+    """The names of the rules that can be switched off."""
+
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""
 

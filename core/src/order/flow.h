@@ -16,6 +16,8 @@ class Flow {
   explicit Flow(std::size_t nodes) : first_(nodes, kNone) {}
 
   void add(std::int32_t from, std::int32_t to, Bytes capacity);
+  // Gives the arc that was added at this place more capacity. What flows stays.
+  void raise(std::size_t arc, Bytes more) { left_[2 * arc] += more; }
   // Adds to the flow until it is maximal, or more than `enough`; returns what was added. More arcs
   // may be added then.
   Bytes maximize(Bytes enough = kMaxBytes);

@@ -1,0 +1,261 @@
+#include "memplan/again.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "again/branch.h"
+#include "again/cut.h"
+#include "again/model.h"
+#include "again/simulate.h"
+#include "again/timeline.h"
+
+namespace memplan {
+
+namespace again {
+
+namespace {
+
+constexpr std::size_t kMoments = 24;        // which are bounded by the cut alone
+constexpr std::size_t kBranched = 4;        // of these, which are bounded by branching too
+constexpr std::size_t kFloors = 8;          // operators whose floor is a cut
+constexpr std::size_t kMostCases = 4000;    // of one moment
+constexpr std::size_t kMostArcs = 4000000;  // of a proof
+
+class RecomputeSearch {
+ public:
+  RecomputeSearch(const RecomputeProblem& problem, Bytes capacity, const RecomputeOptions& options)
+      : model_(make_model(problem)),
+        scaling_(choose_scaling(model_)),
+        capacity_(capacity),
+        options_(options),
+        stopper_(options.budget.seconds, options.interrupt),
+        counter_(options.budget.nodes, stopper_),
+        timeline_(model_),
+        given_(problem.program.workspace.size()) {
+    std::iota(given_.begin(), given_.end(), 0);
+  }
+
+  RecomputeResult solve() {
+    timeline_.set(given_);
+    find_floor();
+    if (timeline_.peak() <= capacity_) {
+      take(given_);
+    } else if (result_.floor > capacity_) {
+      result_.status = Status::kInfeasible;
+    } else {
+      bound_moments();
+      if (!is_closed()) search_by_running();
+    }
+    return finish();
+  }
+
+ private:
+  bool is_closed() const {
+    return bound_ > model_.total || (has_runs() && result_.extra <= bound_);
+  }
+  bool has_runs() const { return !result_.runs.empty() || given_.empty(); }
+
+  void take(std::vector<OperatorIdx> runs) {
+    const std::int64_t extra = extra_of(model_, runs);
+    if (has_runs() && extra >= result_.extra) return;
+    result_.extra = extra;
+    result_.runs = std::move(runs);
+  }
+
+  // What one operator needs by itself, and for those that need most, what has to be kept with it
+  // although all that may run again is dropped.
+  void find_floor() {
+    result_.floor = model_.base;
+    std::vector<std::pair<Bytes, OperatorIdx>> by_need;
+    for (OperatorIdx op = 0; op < model_.operators(); ++op) {
+      by_need.emplace_back(-own_bytes(model_, op), op);
+    }
+    std::sort(by_need.begin(), by_need.end());
+    std::vector<OperatorIdx> tried;
+    for (std::size_t i = 0; i < std::min(kFloors, by_need.size()); ++i) {
+      tried.push_back(by_need[i].second);
+    }
+    for (const std::size_t slot : by_load()) {
+      if (tried.size() >= 2 * kFloors) break;
+      tried.push_back(given_[slot]);
+    }
+    for (const OperatorIdx op : tried) {
+      std::vector<FlowArc> flow;
+      const Bytes floor = CutNetwork(model_, scaling_, op).floor(&flow);
+      if (floor <= result_.floor && result_.floor_op >= 0) continue;
+      result_.floor = floor;
+      result_.floor_op = op;
+      result_.floor_flow = std::move(flow);
+      if (stopper_.look()) return;
+    }
+  }
+
+  // The slots of the given order, from the largest load on.
+  std::vector<std::size_t> by_load() const {
+    std::vector<std::size_t> slots(given_.size());
+    std::iota(slots.begin(), slots.end(), std::size_t{0});
+    std::stable_sort(slots.begin(), slots.end(), [&](std::size_t a, std::size_t b) {
+      return timeline_.load(a) > timeline_.load(b);
+    });
+    return slots;
+  }
+
+  // Operators at which the given order has too much: the largest loads, and some between.
+  std::vector<OperatorIdx> choose_moments() const {
+    std::vector<OperatorIdx> above;
+    for (const OperatorIdx op : given_) {
+      if (timeline_.load(static_cast<std::size_t>(op)) > capacity_) above.push_back(op);
+    }
+    std::vector<OperatorIdx> moments;
+    const auto add = [&](OperatorIdx op) {
+      if (std::find(moments.begin(), moments.end(), op) == moments.end()) moments.push_back(op);
+    };
+    const std::vector<std::size_t> largest = by_load();
+    for (std::size_t i = 0; i < std::min<std::size_t>(kBranched, above.size()); ++i) {
+      add(given_[largest[i]]);
+    }
+    for (std::size_t i = 0; i < kMoments; ++i) {
+      add(above[i * (above.size() - 1) / (kMoments - 1)]);
+    }
+    return moments;
+  }
+
+  struct Moment {
+    OperatorIdx op;
+    Branched found;
+  };
+
+  void bound_moments() {
+    std::vector<Moment> moments;
+    for (const OperatorIdx op : choose_moments()) {
+      if (counter_.is_spent() && !moments.empty()) break;
+      CutNetwork network(model_, scaling_, op);
+      moments.push_back({op, bound_root(model_, network, scaling_, capacity_, enough(), counter_)});
+    }
+    std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
+      return a.found.bound > b.found.bound;
+    });
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      Moment& moment = moments[i];
+      if (i < kBranched && options_.rules.branching && bound_ < enough()) {
+        CutNetwork network(model_, scaling_, moment.op);
+        const std::size_t most = std::min(kMostCases, kMostArcs / (network.arcs() + 1) + 2);
+        branch(model_, network, scaling_, capacity_, enough(), most, counter_, moment.found);
+      }
+      if (moment.found.bound <= bound_) continue;
+      bound_ = moment.found.bound;
+      best_moment_ = std::move(moment);
+    }
+  }
+
+  // A bound that is enough to end: more than all re-runs cost, if nothing is found yet.
+  std::int64_t enough() const { return has_runs() ? result_.extra : model_.total + 1; }
+
+  // Runs the given order with several ways to choose what is dropped: first as the solution of the
+  // bound does, which drops what it runs again and keeps the rest.
+  void search_by_running() {
+    std::vector<double> weight;
+    if (options_.rules.guide && !best_moment_.found.best.done.empty()) {
+      for (const int strength : {13, 4}) {
+        weight = guided(best_moment_.found.best, strength);
+        for (const int depth : {40, 4}) {
+          Scoring scoring;
+          scoring.depth = depth;
+          scoring.weight = &weight;
+          run_order(scoring);
+          if (is_closed() || counter_.is_spent()) return;
+        }
+      }
+    }
+    for (const int depth : {40, 4}) {
+      for (const Scoring& exponents : kExponents) {
+        Scoring scoring = exponents;
+        scoring.depth = depth;
+        run_order(scoring);
+        if (is_closed() || counter_.is_spent()) return;
+      }
+    }
+  }
+
+  void run_order(const Scoring& scoring) {
+    auto runs = simulate(model_, given_, capacity_, scoring, counter_);
+    if (!runs) return;
+    prune(model_, capacity_, *runs);
+    take(std::move(*runs));
+  }
+
+  // Powers of two, by storage.
+  std::vector<double> guided(const Pick& pick, int strength) const {
+    std::vector<double> weight(model_.size.size(), 1.0);
+    const double factor = static_cast<double>(std::int64_t{1} << strength);
+    for (StorageIdx s = 0; s < model_.storages(); ++s) {
+      const OperatorIdx maker = model_.maker[s];
+      if (maker != kNoOperator) weight[s] = pick.again[maker] != 0 ? 1 / factor : factor;
+    }
+    return weight;
+  }
+
+  RecomputeResult finish() {
+    if (has_runs()) {
+      timeline_.set(result_.runs);
+      result_.peak = timeline_.peak();
+      result_.extra *= model_.unit;
+      result_.status = Status::kFeasible;
+    }
+    result_.bound = bound_ * model_.unit;
+    result_.order_bound = std::max(order_bound_ * model_.unit, result_.bound);
+    const std::int64_t wanted = options_.free_order ? result_.bound : result_.order_bound;
+    if (has_runs() && result_.extra <= wanted) result_.status = Status::kOptimal;
+    if (!has_runs() && bound_ > model_.total) result_.status = Status::kInfeasible;
+    if (best_moment_.op != kNoOperator) {
+      CutNetwork network(model_, scaling_, best_moment_.op);
+      result_.certificate = make_proof(model_, network, scaling_, capacity_, best_moment_.op,
+                                       best_moment_.found.leaves);
+    }
+    result_.nodes = counter_.used();
+    result_.interrupted = stopper_.interrupted();
+    return std::move(result_);
+  }
+
+  static constexpr Scoring kExponents[] = {{2, 2, 2}, {2, 2, 1}, {1, 2, 2}, {2, 2, 0},
+                                           {0, 2, 2}, {2, 1, 2}, {2, 0, 2}, {1, 1, 2}};
+
+  Model model_;
+  Scaling scaling_;
+  Bytes capacity_;
+  const RecomputeOptions& options_;
+  Stopper stopper_;
+  order::Counter counter_;
+  Timeline timeline_;
+  std::vector<OperatorIdx> given_;
+  std::int64_t bound_ = 0;        // in units
+  std::int64_t order_bound_ = 0;  // in units
+  Moment best_moment_{kNoOperator, {}};
+  RecomputeResult result_;
+};
+
+}  // namespace
+
+}  // namespace again
+
+Load load_of(const RecomputeProblem& problem, const std::vector<OperatorIdx>& runs) {
+  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
+  const again::Model model = again::make_model(problem);
+  if (const char* wrong = again::check_runs(model, runs)) throw std::invalid_argument(wrong);
+  again::Timeline timeline(model);
+  timeline.set(runs);
+  return {timeline.peak(), again::extra_of(model, runs) * model.unit};
+}
+
+RecomputeResult recompute(const RecomputeProblem& problem, Bytes capacity,
+                          const RecomputeOptions& options) {
+  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
+  if (capacity < 0) throw std::invalid_argument("a capacity must be 0 or more");
+  return again::RecomputeSearch(problem, capacity, options).solve();
+}
+
+}  // namespace memplan

@@ -1,0 +1,39 @@
+// A sequence within the capacity, by running an order and dropping what is needed last.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "again/branch.h"
+#include "again/model.h"
+#include "order/counter.h"
+
+namespace memplan::again {
+
+// What to drop first: the least of
+//
+//     cost of making it again ^ cost * weight / (bytes ^ size * time to its next use ^ time)
+//
+// Exponents are in halves, so that they need no functions but square roots, which are the same on
+// all machines.
+struct Scoring {
+  int cost = 2;
+  int size = 2;
+  int time = 2;
+  int depth = 40;                               // how many operators the cost looks back to
+  const std::vector<double>* weight = nullptr;  // by storage
+};
+
+// Runs the order within the capacity: makes again what is absent, and drops what scores least.
+// Returns nothing if it does not come to the end that way.
+std::optional<std::vector<OperatorIdx>> simulate(const Model& model,
+                                                 const std::vector<OperatorIdx>& order,
+                                                 Bytes capacity, const Scoring& scoring,
+                                                 order::Counter& counter);
+
+// Leaves out re-runs that are not needed, dearest first, and delays the others to their first
+// reader if that fits too. The sequence must fit.
+void prune(const Model& model, Bytes capacity, std::vector<OperatorIdx>& runs);
+
+}  // namespace memplan::again

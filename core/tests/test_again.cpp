@@ -1,0 +1,369 @@
+// Tests of recomputation: bounds and sequences of small programs against an exact search.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "again/cut.h"
+#include "again/timeline.h"
+#include "check.h"
+#include "memplan/again.h"
+
+using namespace memplan;
+
+namespace {
+
+struct Shape {
+  int operators;
+  bool is_plain;  // one output for each operator, nothing given, all may run again
+};
+
+class Builder {
+ public:
+  explicit Builder(unsigned seed) : random_(seed) {}
+
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  bool one_in(int many) { return pick(1, many) == 1; }
+
+  RecomputeProblem build(const Shape& shape) {
+    const int n = pick(2, shape.operators);
+    for (int v = 0; v < n; ++v) {
+      problem_.program.workspace.push_back(!shape.is_plain && one_in(5) ? pick(0, 5) : 0);
+      problem_.cost.push_back(one_in(8) ? 0 : pick(1, 9));
+      problem_.again.push_back(!shape.is_plain && one_in(6) ? 0 : 1);
+    }
+    problem_.program.user_begin.push_back(0);
+    for (int v = 0; v < n; ++v) {
+      const int outputs = shape.is_plain || !one_in(4) ? 1 : pick(0, 2);
+      for (int i = 0; i < outputs; ++i) add(v, n, false);
+    }
+    if (!shape.is_plain) {
+      for (int i = pick(0, 2); i > 0; --i) add(-1, n, true);
+      if (one_in(5)) add(-1, n, false);
+      if (one_in(3)) {
+        const int from = pick(0, n - 2);
+        problem_.program.arcs.push_back({from, pick(from + 1, n - 1)});
+      }
+    }
+    return problem_;
+  }
+
+ private:
+  void add(int maker, int n, bool is_given) {
+    std::set<OperatorIdx> users;
+    if (maker >= 0) users.insert(maker);
+    const int first = maker < 0 ? 0 : maker + 1;
+    if (first < n) {
+      for (int i = pick(0, 3); i > 0; --i) users.insert(pick(first, n - 1));
+    }
+    problem_.program.size.push_back(one_in(9) ? 0 : pick(1, 9));
+    problem_.program.given.push_back(is_given ? 1 : 0);
+    problem_.program.wanted.push_back(one_in(6) ? 1 : 0);
+    problem_.program.user.insert(problem_.program.user.end(), users.begin(), users.end());
+    problem_.program.user_begin.push_back(static_cast<std::int64_t>(problem_.program.user.size()));
+    problem_.maker.push_back(maker);
+    problem_.move.push_back(-1);
+  }
+
+  std::mt19937 random_;
+  RecomputeProblem problem_;
+};
+
+// The least extra cost over all sequences that fit: Dijkstra's search over what has run and what
+// is present. `in_order`: first runs stay in the given order.
+std::optional<std::int64_t> least_extra(const RecomputeProblem& problem, Bytes capacity,
+                                        bool in_order) {
+  const OrderProblem& program = problem.program;
+  const int n = program.operators();
+  const int m = program.storages();
+  using Set = std::uint32_t;
+  std::vector<Set> reads(n, 0), makes(n, 0), before(n, 0), users(m, 0);
+  for (int s = 0; s < m; ++s) {
+    for (std::int64_t i = program.user_begin[s]; i < program.user_begin[s + 1]; ++i) {
+      const OperatorIdx user = program.user[i];
+      users[s] |= Set{1} << user;
+      (problem.maker[s] == user ? makes : reads)[user] |= Set{1} << s;
+      if (problem.maker[s] >= 0 && problem.maker[s] != user) {
+        before[user] |= Set{1} << problem.maker[s];
+      }
+    }
+  }
+  for (const Arc& arc : program.arcs) before[arc.to] |= Set{1} << arc.from;
+  const auto bytes = [&](Set set) {
+    Bytes sum = 0;
+    for (int s = 0; s < m; ++s) sum += ((set >> s) & 1) != 0 ? program.size[s] : 0;
+    return sum;
+  };
+  Set start = 0;
+  Set wanted = 0;
+  Set several = 0;
+  for (int s = 0; s < m; ++s) {
+    if (program.given[s] != 0) start |= Set{1} << s;
+    const bool is_made = program.given[s] != 0 || users[s] != 0;
+    if (program.wanted[s] != 0 && is_made) wanted |= Set{1} << s;
+    if (program.given[s] == 0 && problem.maker[s] < 0) several |= Set{1} << s;
+  }
+  using State = std::pair<Set, Set>;
+  std::map<State, std::int64_t> best;
+  using Entry = std::tuple<std::int64_t, Set, Set>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  const auto reach = [&](Set done, Set present, std::int64_t extra) {
+    const auto found = best.find({done, present});
+    if (found != best.end() && found->second <= extra) return;
+    best[{done, present}] = extra;
+    queue.push({extra, done, present});
+  };
+  reach(0, start, 0);
+  const Set all = (Set{1} << n) - 1;
+  while (!queue.empty()) {
+    const auto [extra, done, present] = queue.top();
+    queue.pop();
+    if (best[{done, present}] < extra) continue;
+    if (done == all && (present & wanted) == wanted) return extra;
+    for (int s = 0; s < m; ++s) {
+      if (((present >> s) & 1) == 0) continue;
+      if (((several >> s) & 1) != 0 && (users[s] & ~done) != 0) continue;
+      reach(done, present & ~(Set{1} << s), extra);
+    }
+    for (int v = 0; v < n; ++v) {
+      const bool is_again = ((done >> v) & 1) != 0;
+      if (is_again && problem.again[v] == 0) continue;
+      if (!is_again && (before[v] & ~done) != 0) continue;
+      if (!is_again && in_order && done != (Set{1} << v) - 1) continue;
+      Set begun = 0;  // by several writers, of which one has run
+      for (int s = 0; s < m; ++s) {
+        if (((several >> s) & 1) != 0 && (users[s] & done) != 0) begun |= Set{1} << s;
+      }
+      const Set absent = reads[v] & ~present;
+      if ((absent & ~(several & ~begun)) != 0) continue;
+      const Set next = present | makes[v] | reads[v];
+      if (bytes(next) + program.workspace[v] > capacity) continue;
+      reach(done | (Set{1} << v), next, extra + (is_again ? problem.cost[v] : 0));
+    }
+  }
+  return std::nullopt;
+}
+
+// The certificate on the arcs of the problem; returns the bound that it proves.
+class Referee {
+ public:
+  Referee(const RecomputeProblem& problem, Bytes capacity, OperatorIdx op)
+      : problem_(problem), program_(problem.program), capacity_(capacity), op_(op) {
+    std::set<std::pair<OperatorIdx, OperatorIdx>> arcs;
+    for (const Arc& arc : program_.arcs) arcs.insert({arc.from, arc.to});
+    for (StorageIdx s = 0; s < program_.storages(); ++s) {
+      for (const OperatorIdx user : users(s)) {
+        if (problem.maker[s] >= 0 && user != problem.maker[s])
+          arcs.insert({problem.maker[s], user});
+      }
+    }
+    side_.assign(program_.workspace.size(), -1);
+    side_[op] = 1;
+    for (std::size_t i = 0; i < side_.size(); ++i) {
+      for (const auto& [from, to] : arcs) {
+        if (to == op || side_[to] == 0) side_[from] = 0;
+      }
+      for (const auto& [from, to] : arcs) {
+        if (side_[from] == 1) side_[to] = 1;
+      }
+    }
+    for (const auto& [from, to] : arcs) free_.insert({node(to), node(from)});
+  }
+
+  Bytes check_floor(const std::vector<FlowArc>& flow) {
+    return own_bytes() + sum(flow, {}, 1, 0, 0, 0);
+  }
+
+  std::int64_t check_proof(const RecomputeProof& proof) {
+    CHECK(are_all_cases(proof.leaves, 0));
+    std::int64_t bound = std::int64_t{1} << 62;
+    for (std::size_t v = 0; v < problem_.cost.size(); ++v) {
+      CHECK(problem_.again[v] == 0 || problem_.cost[v] % proof.unit == 0);
+    }
+    for (const CutLeaf& leaf : proof.leaves) {
+      const std::int64_t flow =
+          sum(leaf.flow, leaf.decisions, leaf.price, proof.shift, proof.unit, proof.scale);
+      const std::int64_t value =
+          flow - again::price_of(leaf.price, capacity_ - own_bytes(), proof.shift);
+      const std::int64_t one = std::int64_t{1} << proof.scale;
+      bound = std::min(bound, value <= 0 ? 0 : ((value - 1) / one + 1) * proof.unit);
+    }
+    return bound;
+  }
+
+ private:
+  std::vector<OperatorIdx> users(StorageIdx s) const {
+    return {program_.user.begin() + program_.user_begin[s],
+            program_.user.begin() + program_.user_begin[s + 1]};
+  }
+  bool touches(StorageIdx s) const {
+    const std::vector<OperatorIdx> all = users(s);
+    return std::find(all.begin(), all.end(), op_) != all.end();
+  }
+  bool is_always(StorageIdx s) const { return program_.given[s] != 0 && program_.wanted[s] != 0; }
+  std::int64_t node(OperatorIdx u) const { return side_[u] >= 0 ? side_[u] : 2 + u; }
+
+  Bytes own_bytes() const {
+    Bytes bytes = program_.workspace[op_];
+    for (StorageIdx s = 0; s < program_.storages(); ++s) {
+      if (touches(s) || is_always(s)) bytes += program_.size[s];
+    }
+    return bytes;
+  }
+
+  // Whether the decisions of the leaves, from a depth on, are the leaves of a tree.
+  static bool are_all_cases(const std::vector<CutLeaf>& leaves, std::size_t depth) {
+    if (leaves.size() == 1 && leaves.front().decisions.size() == depth) return true;
+    std::map<Choice, std::vector<CutLeaf>> sides;
+    for (const CutLeaf& leaf : leaves) {
+      if (leaf.decisions.size() <= depth) return false;
+      if (leaf.decisions[depth].op != leaves.front().decisions[depth].op) return false;
+      sides[leaf.decisions[depth].choice].push_back(leaf);
+    }
+    if (sides.size() != 2) return false;
+    const auto first = static_cast<int>(sides.begin()->first);
+    const auto second = static_cast<int>(sides.rbegin()->first);
+    if (first % 2 != 0 || second != first + 1) return false;
+    for (const auto& [choice, side] : sides) {
+      if (!are_all_cases(side, depth + 1)) return false;
+    }
+    return true;
+  }
+
+  std::int64_t sum(const std::vector<FlowArc>& flow, const std::vector<Decision>& decisions,
+                   std::int64_t price, std::int32_t shift, std::int64_t unit, std::int32_t scale) {
+    const std::int64_t n = program_.operators();
+    auto free = free_;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> capacity;
+    for (OperatorIdx k = 0; k < n; ++k) {
+      if (problem_.again[k] == 0) continue;
+      capacity[{node(k), 2 + n + k}] = unit == 0 ? 0 : (problem_.cost[k] / unit) << scale;
+    }
+    for (StorageIdx s = 0; s < program_.storages(); ++s) {
+      const OperatorIdx maker = problem_.maker[s];
+      if (touches(s) || is_always(s) || (maker >= 0 && side_[maker] == 1)) continue;
+      const std::int64_t over = 2 + 2 * n + 2 * std::int64_t{s} + 1;
+      std::int64_t begin = 0;
+      if (maker >= 0) begin = problem_.again[maker] != 0 ? 2 + n + maker : node(maker);
+      if (maker < 0 && program_.given[s] == 0) {
+        begin = over - 1;
+        for (const OperatorIdx user : users(s)) free.insert({node(user), begin});
+      }
+      capacity[{begin, over}] = again::price_of(price, program_.size[s], shift);
+      if (program_.wanted[s] != 0) free.insert({over, 1});
+      for (const OperatorIdx user : users(s)) {
+        if (user == maker) continue;
+        free.insert({over, node(user)});
+        if (problem_.again[user] != 0) free.insert({over, 2 + n + user});
+      }
+    }
+    for (const Decision& decision : decisions) {
+      const std::int64_t at = node(decision.op);
+      if (decision.choice == Choice::kNotAgain) free.insert({at, 2 + n + decision.op});
+      if (decision.choice == Choice::kAgain) free.insert({2 + n + decision.op, 1});
+      if (decision.choice == Choice::kAgain || decision.choice == Choice::kBefore) {
+        free.insert({0, at});
+      }
+      if (decision.choice == Choice::kAfter) free.insert({at, 1});
+    }
+    std::map<std::int64_t, std::int64_t> gain;
+    for (const FlowArc& arc : flow) {
+      CHECK(arc.amount > 0);
+      if (free.count({arc.from, arc.to}) == 0) {
+        const auto found = capacity.find({arc.from, arc.to});
+        CHECK(found != capacity.end() && arc.amount <= found->second);
+      }
+      gain[arc.from] -= arc.amount;
+      gain[arc.to] += arc.amount;
+    }
+    for (const auto& [at, amount] : gain) CHECK(at <= 1 || amount == 0);
+    return gain[1];
+  }
+
+  const RecomputeProblem& problem_;
+  const OrderProblem& program_;
+  Bytes capacity_;
+  OperatorIdx op_;
+  std::vector<int> side_;  // by operator: 0 before the moment, 1 not before it, -1 either
+  std::set<std::pair<std::int64_t, std::int64_t>> free_;
+};
+
+struct Tally {
+  int possible = 0;
+  int found = 0;
+  int proved = 0;  // bound = least
+  int best = 0;    // found = least
+  int closed = 0;  // all three are equal
+};
+
+void check_against_all(unsigned seed, const Shape& shape, bool free_order, Tally& tally) {
+  Builder builder(seed);
+  const RecomputeProblem problem = builder.build(shape);
+  std::vector<OperatorIdx> given(problem.cost.size());
+  for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<OperatorIdx>(i);
+  const Bytes peak = load_of(problem, given).peak;
+  const Bytes floor = recompute(problem, peak).floor;
+  CHECK(floor <= peak);
+  const Bytes capacity = builder.pick(static_cast<int>(floor * 9 / 10), static_cast<int>(peak));
+  RecomputeOptions options;
+  options.free_order = free_order;
+  options.budget.nodes = 400;
+  const RecomputeResult result = recompute(problem, capacity, options);
+  const std::optional<std::int64_t> least = least_extra(problem, capacity, false);
+  const std::optional<std::int64_t> ordered =
+      free_order ? least : least_extra(problem, capacity, true);
+  if (result.floor_op >= 0) {
+    Referee referee(problem, capacity, result.floor_op);
+    CHECK_EQ(referee.check_floor(result.floor_flow), result.floor);
+  }
+  if (result.certificate.op >= 0) {
+    Referee referee(problem, capacity, result.certificate.op);
+    CHECK_EQ(referee.check_proof(result.certificate), result.bound);
+  } else {
+    CHECK_EQ(result.bound, 0);
+  }
+  CHECK(!least || capacity >= result.floor);
+  CHECK(!least || result.bound <= *least);
+  CHECK(!ordered || result.order_bound <= *ordered);
+  CHECK(result.bound <= result.order_bound);
+  if (result.status == Status::kInfeasible) CHECK(!least);
+  if (!has_plan(result.status)) {
+    CHECK(result.runs.empty());
+  } else {
+    const Load load = load_of(problem, result.runs);
+    CHECK_EQ(load.peak, result.peak);
+    CHECK_EQ(load.extra, result.extra);
+    CHECK(load.peak <= capacity);
+    CHECK(ordered && load.extra >= *ordered);
+    CHECK(result.status != Status::kOptimal || load.extra == *ordered);
+  }
+  if (!ordered) return;
+  ++tally.possible;
+  tally.found += has_plan(result.status) ? 1 : 0;
+  tally.proved += result.bound == *ordered ? 1 : 0;
+  tally.best += has_plan(result.status) && result.extra == *ordered ? 1 : 0;
+  tally.closed += result.status == Status::kOptimal ? 1 : 0;
+}
+
+TEST(bounds_and_sequences_agree_with_an_exact_search) {
+  Tally tally;
+  const unsigned rounds = check::rounds(400, 20000);
+  for (unsigned seed = 0; seed < rounds; ++seed) {
+    check_against_all(seed, {7, seed % 3 == 0}, seed % 4 != 0, tally);
+  }
+  std::printf("%d possible, %d found, %d best, %d proved, %d closed\n", tally.possible, tally.found,
+              tally.best, tally.proved, tally.closed);
+  CHECK(tally.proved * 100 >= tally.possible * 80);
+}
+
+}  // namespace
+
+TEST_MAIN
