@@ -1,5 +1,12 @@
 """Problems: buffers, their lifetimes and sizes, and the constraints on their offsets."""
 
+from memplan.problem.again import (
+    Choice,
+    RecomputeBound,
+    RecomputeFloor,
+    RecomputeLeaf,
+    RecomputeProblem,
+)
 from memplan.problem.asked import Asked, HasProblem, problem_of
 from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.ordering import OrderBound, OrderProblem
@@ -8,11 +15,16 @@ from memplan.problem.problem import Problem
 __all__ = [
     "Asked",
     "Buffer",
+    "Choice",
     "Gap",
     "HasProblem",
     "OrderBound",
     "OrderProblem",
     "Problem",
+    "RecomputeBound",
+    "RecomputeFloor",
+    "RecomputeLeaf",
+    "RecomputeProblem",
     "Reserved",
     "problem_of",
 ]

@@ -6,7 +6,7 @@ is, and why it is a proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -14,11 +14,9 @@ import numpy as np
 
 from memplan.errors import PlanError, ProofError, quoted, shown
 from memplan.problem import OrderBound, OrderProblem
-from memplan.problem.columns import Column
+from memplan.referee.flows import SINK, SOURCE, find_reached, measure_flow
 
 __all__ = ["OrderClaim", "verify_order"]
-
-_SOURCE, _SINK = 0, 1
 
 
 class OrderClaim(NamedTuple):
@@ -131,20 +129,8 @@ class _Columns:
             return False
         others = set(self.users[new]) - {op}
         last = max(self.users[new][-1], self.users[old][-1])
-        later = _find_reached(self.after, op, last) if last > op else set()
+        later = find_reached(self.after, op, last) if last > op else set()
         return others <= later and later.isdisjoint(self.users[old])
-
-
-def _find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) -> set[int]:
-    """Return the operators that can be reached from one along arcs, up to number `last`."""
-    found: set[int] = set()
-    todo = [start]
-    while todo:
-        for other in arcs[todo.pop()]:
-            if other <= last and other not in found:
-                found.add(other)
-                todo.append(other)
-    return found
 
 
 def _read_order(program: _Columns, order: Iterable[int]) -> list[int]:
@@ -253,8 +239,8 @@ def _check_certificate(program: _Columns, certificate: OrderBound) -> int:
     op = certificate.operator
     if not 0 <= op < len(program.workspace):
         raise ProofError(f"the certificate is about operator {op}, which does not exist")
-    after = _find_reached(program.after, op)
-    value = _check_flow(certificate.flow, _make_network(program, op, after), program.name(op))
+    after = find_reached(program.after, op)
+    value = measure_flow(certificate.flow, _make_network(program, op, after).get, program.name(op))
     _check_cut(program, certificate, value)
     own = sum(program.size[storage] for storage in program.touched[op])
     saved = _find_saved(program.pairs[op], program.size)
@@ -268,10 +254,10 @@ def _make_network(program: _Columns, op: int, after: set[int]) -> dict[tuple[int
     """
     count = len(program.workspace)
     node = [2 + each for each in range(count)]
-    for each in _find_reached(program.before, op):
-        node[each] = _SOURCE
+    for each in find_reached(program.before, op):
+        node[each] = SOURCE
     for each in (op, *after):
-        node[each] = _SINK
+        node[each] = SINK
     capacity: dict[tuple[int, int], float] = {}
     for each, earlier in enumerate(program.before):
         for other in earlier:
@@ -285,36 +271,10 @@ def _make_network(program: _Columns, op: int, after: set[int]) -> dict[tuple[int
         for user in users:
             capacity[node[user], begins] = capacity[ends, node[user]] = inf
         if program.given[storage]:
-            capacity[_SOURCE, begins] = inf
+            capacity[SOURCE, begins] = inf
         if program.wanted[storage]:
-            capacity[ends, _SINK] = inf
+            capacity[ends, SINK] = inf
     return capacity
-
-
-def _check_flow(flow: Column, capacity: Mapping[tuple[int, int], float], name: str) -> int:
-    """Return the value of a flow; raise if it exceeds a capacity of the network."""
-    if flow.ndim != 2 or flow.shape[1] != 3 or flow.dtype.kind not in "iu":
-        raise ProofError("the flow of a certificate must have three columns of whole numbers")
-    carried: dict[tuple[int, int], int] = {}
-    gained: dict[int, int] = {}
-    for start, end, amount in flow.tolist():
-        arc = f"from node {start} to node {end}"
-        if (start, end) not in capacity:
-            raise ProofError(f"the network of {name} has no arc {arc}, on which the flow is")
-        if amount < 0:
-            raise ProofError(f"the flow {arc} is negative")
-        carried[start, end] = carried.get((start, end), 0) + amount
-        if carried[start, end] > capacity[start, end]:
-            raise ProofError(
-                f"the flow {arc} is {carried[start, end]} bytes, but the storage has "
-                f"{capacity[start, end]}"
-            )
-        gained[start] = gained.get(start, 0) - amount
-        gained[end] = gained.get(end, 0) + amount
-    for node, bytes in gained.items():
-        if bytes and node not in (_SOURCE, _SINK):
-            raise ProofError(f"the flow into node {node} is not the flow out of it")
-    return gained.get(_SINK, 0)
 
 
 def _check_cut(program: _Columns, certificate: OrderBound, value: int) -> None:

@@ -262,7 +262,7 @@ class TestFalsifiedFlows:
         ("change", "words"),
         [
             (lambda flow: flow.append([0, 6, 1]), "into node 6 is not the flow out of it"),
-            (lambda flow: flow.append([6, 7, 1]), "but the storage has 5"),
+            (lambda flow: flow.append([6, 7, 1]), "but at most 5 may be"),
             (lambda flow: flow.append([0, 1, 1]), "has no arc from node 0 to node 1"),
             (lambda flow: flow.append([2, 6, 1]), "has no arc from node 2 to node 6"),
             (lambda flow: flow.append([8, 9, 1]), "has no arc from node 8 to node 9"),

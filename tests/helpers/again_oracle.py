@@ -1,0 +1,356 @@
+"""What is true of small programs whose operators may run again: the cheapest way to the end.
+
+Nothing of memplan is used but the columns of `RecomputeProblem`. A state is what has run, and which
+storages are there; both are numbers with a bit for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import pairwise
+from math import gcd
+from random import Random
+
+import numpy as np
+import order_oracle
+
+from memplan.problem import Choice, RecomputeBound, RecomputeFloor, RecomputeLeaf, RecomputeProblem
+
+ENDLESS = 2**200  # more than any sum of amounts
+
+
+def program(
+    workspace: Sequence[int],
+    cost: Sequence[int],
+    again: Sequence[bool],
+    storages: Sequence[tuple[int, Iterable[int], bool, bool, int]],
+    arcs: Iterable[tuple[int, int]] = (),
+) -> RecomputeProblem:
+    """Return a problem of storages (bytes, users, given, wanted, maker)."""
+    reads = [(maker, user) for _, users, _, _, maker in storages if maker >= 0 for user in users]
+    waits = sorted({*arcs, *((one, other) for one, other in reads if one != other)})
+    return RecomputeProblem(
+        order_oracle.program(workspace, waits, [each[:4] for each in storages]),
+        np.array(cost, dtype=np.int64),
+        np.array(again, dtype=np.bool_),
+        np.array([maker for *_, maker in storages], dtype=np.int32),
+        np.full(len(storages), -1, dtype=np.int64),
+    )
+
+
+def random_program(random: Random, most: int = 7) -> RecomputeProblem:
+    """Return a program of at most so many operators, with everything that programs can have."""
+    count = random.randint(1, most)
+    size = random.choice(((0, 9), (1, 9), (1, 3), (2**40, 2**40 + 9)))
+    prices = random.choice(((0, 9), (1, 9), (1, 1), (1000, 3000)))
+    usual = random.choice((0.6, 0.9, 1.0))
+    again = [random.random() < usual for _ in range(count)]
+    storages: list[tuple[int, list[int], bool, bool, int]] = []
+    arcs: list[tuple[int, int]] = []
+
+    def add(users: list[int], given: bool, maker: int) -> None:
+        wanted = random.random() < 0.15 or (len(users) == 1 and random.random() < 0.5)
+        storages.append((random.randint(*size), sorted(users), given, wanted, maker))
+
+    nested = random.random() < 0.5  # as in a training step: what is made first is read last
+    for op in range(count):
+        later = range(op + 1, count)
+        for _ in range(random.choice((0, 1, 1, 1, 1, 2))):
+            readers = random.sample(later, min(len(later), random.choice((0, 1, 1, 2, 2, 3))))
+            if nested:
+                readers = [each for each in {op + 1, count - 1 - op} if each > op]
+            add([op, *(each for each in readers if each < count)], False, op)
+    for _ in range(random.choice((0, 0, 1, 2))):
+        add(random.sample(range(count), random.randint(0, min(count, 3))), True, -1)
+    if count > 1 and random.random() < 0.2:  # several write it, one after the other
+        users = sorted(random.sample(range(count), random.randint(2, min(count, 3))))
+        arcs += pairwise(users)
+        for user in users:
+            again[user] = False
+        add(users, random.random() < 0.3, -1)
+    for _ in range(random.choice((0, 0, 1))):
+        arcs += [tuple(sorted(random.sample(range(count), 2)))] if count > 1 else []  # type: ignore[list-item]
+    workspace = [random.randint(*size) if random.random() < 0.2 else 0 for _ in range(count)]
+    cost = [random.randint(*prices) for _ in range(count)]
+    return program(workspace, cost, again, storages, arcs)
+
+
+class States:
+    """The moves of a program: an operator runs, or a storage is dropped."""
+
+    def __init__(self, problem: RecomputeProblem) -> None:
+        columns = problem.program
+        self.count = len(columns)
+        self.size: list[int] = columns.size.tolist()
+        self.users = [columns.users(storage).tolist() for storage in range(len(self.size))]
+        self.workspace: list[int] = columns.workspace.tolist()
+        self.cost: list[int] = problem.cost.tolist()
+        self.again: list[bool] = problem.again.tolist()
+        self.maker: list[int] = problem.maker.tolist()
+        self.before = [0] * self.count
+        for first, second in columns.arcs.tolist():
+            self.before[second] |= 1 << first
+        self.start = self.end = 0
+        self.reads = [0] * self.count
+        self.makes = [0] * self.count
+        self.shared = [0] * self.count  # what several write, and nothing gives
+        for storage, users in enumerate(self.users):
+            given, wanted = columns.given[storage], columns.wanted[storage]
+            used = bool(users)
+            if given and (used or wanted):
+                self.start |= 1 << storage
+            if wanted and (used or given):
+                self.end |= 1 << storage
+            for user in users:
+                if self.maker[storage] == user:
+                    self.makes[user] |= 1 << storage
+                elif self.maker[storage] < 0 and not given:
+                    self.shared[user] |= 1 << storage
+                else:
+                    self.reads[user] |= 1 << storage
+
+    def bytes(self, there: int) -> int:
+        """Return the sum of the storages that are there."""
+        return sum(size for storage, size in enumerate(self.size) if there >> storage & 1)
+
+    def moves(self, done: int, there: int, capacity: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield the operators that can run now: what is done and there after it, and its cost."""
+        for op in range(self.count):
+            ran = done >> op & 1
+            if (ran and not self.again[op]) or (not ran and self.before[op] & ~done):
+                continue
+            begun = self.shared[op] & sum(
+                1 << storage
+                for storage, users in enumerate(self.users)
+                if any(done >> user & 1 for user in users)
+            )
+            if (self.reads[op] | begun) & ~there:
+                continue
+            after = there | self.makes[op] | self.shared[op]
+            if self.bytes(after) + self.workspace[op] <= capacity:
+                yield op, done | 1 << op, after, self.cost[op] if ran else 0
+
+    def least_extra(self, capacity: int) -> int | None:
+        """Return the least cost of re-runs of a sequence that fits, or `None` if none does."""
+        first = (0, self.start)
+        best = {first: 0}
+        todo = [(0, *first)]
+        if self.bytes(self.start) > capacity and not self.count:
+            return None
+        while todo:
+            cost, done, there = heappop(todo)
+            if best[done, there] < cost:
+                continue
+            if done == (1 << self.count) - 1 and there & self.end == self.end:
+                return cost if self.bytes(self.end) <= capacity else None
+            found = [
+                (cost + more, then, after)
+                for _, then, after, more in self.moves(done, there, capacity)
+            ]
+            found += [
+                (cost, done, there & ~(1 << storage))
+                for storage in range(len(self.size))
+                if there >> storage & 1
+            ]
+            for dear, then, after in found:
+                if dear < best.get((then, after), ENDLESS):
+                    best[then, after] = dear
+                    heappush(todo, (dear, then, after))
+        return None
+
+    def load(self, runs: Sequence[int]) -> int:
+        """Return the peak of a legal sequence, each storage kept as long as it is needed."""
+        peak = max(self.bytes(self.start), self.bytes(self.end))
+        touched = [reads | shared for reads, shared in zip(self.reads, self.shared, strict=True)]
+        for at, op in enumerate(runs):
+            there = self.makes[op] | touched[op]
+            for storage in range(len(self.size)):
+                bit = 1 << storage
+                begun = self.start & bit or any(
+                    (self.makes[v] | self.shared[v]) & bit for v in runs[:at]
+                )
+                rest = [v for v in runs[at + 1 :] if (self.makes[v] | touched[v]) & bit]
+                needed = touched[rest[0]] & bit if rest else self.end & bit
+                if begun and needed:
+                    there |= bit
+            peak = max(peak, self.bytes(there) + self.workspace[op])
+        return peak
+
+
+def random_runs(problem: RecomputeProblem, random: Random) -> list[int]:
+    """Return a legal sequence, with re-runs here and there."""
+    states = States(problem)
+    runs: list[int] = []
+    done = 0
+    while done != (1 << states.count) - 1:
+        ready = [op for op in range(states.count) if not states.before[op] & ~done]
+        op = random.choice(ready)
+        if not done >> op & 1 or (states.again[op] and random.random() < 0.5):
+            runs.append(op)
+            done |= 1 << op
+    return runs
+
+
+class _Network:
+    """The network of a moment, by a maximum flow along shortest paths."""
+
+    def __init__(self, problem: RecomputeProblem, op: int) -> None:
+        self.states = states = States(problem)
+        self.problem, self.op = problem, op
+        count = states.count
+        ancestors = descendants = 0
+        for other in reversed(range(op)):
+            if any(
+                states.before[later] >> other & 1
+                for later in range(count)
+                if (ancestors | 1 << op) >> later & 1
+            ):
+                ancestors |= 1 << other
+        for other in range(op + 1, count):
+            if states.before[other] & (descendants | 1 << op):
+                descendants |= 1 << other
+        self.node = [
+            0 if ancestors >> each & 1 else 1 if each == op or descendants >> each & 1 else 2 + each
+            for each in range(count)
+        ]
+        touched = states.reads[op] | states.makes[op] | states.shared[op]
+        given, wanted = problem.program.given, problem.program.wanted
+        self.fixed = touched
+        for storage in range(len(states.size)):
+            if given[storage] and wanted[storage]:
+                self.fixed |= 1 << storage
+        self.own = states.bytes(self.fixed) + states.workspace[op]
+        self.leaves = {
+            each: 2 + count + each
+            for each in range(count)
+            if states.again[each] and states.makes[each] & ~touched
+        }
+
+    def arcs(
+        self, price: int, shift: int, unit: int, scale: int, decisions: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], int]:
+        """Return the capacities."""
+        states, node, count = self.states, self.node, self.states.count
+        found: dict[tuple[int, int], int] = {}
+        for each, leaf in self.leaves.items():
+            found[node[each], leaf] = (states.cost[each] // unit << scale) if unit else 0
+        for storage, users in enumerate(states.users):
+            maker = states.maker[storage]
+            if self.fixed >> storage & 1 or (maker >= 0 and node[maker] == 1):
+                continue
+            begins, over = 2 + 2 * count + 2 * storage, 3 + 2 * count + 2 * storage
+            if maker >= 0:
+                begins = self.leaves.get(maker, node[maker])
+            elif self.problem.program.given[storage]:
+                begins = 0
+            else:
+                found.update(((node[user], begins), ENDLESS) for user in users)
+            found[begins, over] = price * states.size[storage] >> shift
+            for user in users:
+                if user != maker:
+                    found[over, node[user]] = ENDLESS
+                    if user in self.leaves:
+                        found[over, self.leaves[user]] = ENDLESS
+            if self.problem.program.wanted[storage]:
+                found[over, 1] = ENDLESS
+        for each, before in enumerate(states.before):
+            for other in range(count):
+                if before >> other & 1:
+                    found[node[each], node[other]] = ENDLESS
+        for each, choice in decisions:
+            if choice == Choice.NOT_AGAIN and each in self.leaves:
+                found[node[each], self.leaves[each]] = ENDLESS
+            elif choice == Choice.AGAIN:
+                found[0, node[each]] = found[2 + count + each, 1] = ENDLESS
+            elif choice == Choice.AFTER:
+                found[node[each], 1] = ENDLESS
+            elif choice == Choice.BEFORE:
+                found[0, node[each]] = ENDLESS
+        return {arc: most for arc, most in found.items() if arc[0] != arc[1]}
+
+
+def maximum_flow(capacity: dict[tuple[int, int], int], most: int) -> list[tuple[int, int, int]]:
+    """Return a maximum flow from node 0 to node 1, or one of at least `most`."""
+    room: dict[int, dict[int, int]] = {0: {}, 1: {}}
+    for (start, end), amount in capacity.items():
+        room.setdefault(start, {})[end] = room.get(start, {}).get(end, 0) + amount
+        room.setdefault(end, {}).setdefault(start, 0)
+    before = {start: dict(ends) for start, ends in room.items()}
+    total = 0
+    while total < most:
+        came = {0: 0}
+        todo = [0]
+        for node in todo:
+            fresh = [end for end, amount in room[node].items() if amount and end not in came]
+            came.update(dict.fromkeys(fresh, node))
+            todo += fresh
+        if 1 not in came:
+            break
+        path, node = [], 1
+        while node:
+            path.append((came[node], node))
+            node = came[node]
+        amount = min(most - total, *(room[start][end] for start, end in path))
+        for start, end in path:
+            room[start][end] -= amount
+            room[end][start] += amount
+        total += amount
+    return [
+        (start, end, before[start][end] - amount)
+        for start, ends in room.items()
+        for end, amount in ends.items()
+        if amount < before[start][end]
+    ]
+
+
+def columns(flow: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """Return a flow as a certificate has it."""
+    return np.array(flow, dtype=np.int64).reshape(-1, 3)
+
+
+def certify(problem: RecomputeProblem, op: int, capacity: int, random: Random) -> RecomputeBound:
+    """Return a certificate about the moment of one operator, with a few random decisions."""
+    network = _Network(problem, op)
+    costs = [
+        cost for cost, again in zip(problem.cost.tolist(), problem.again, strict=True) if again
+    ]
+    unit = random.choice((1, gcd(*costs) or 1))
+    scale, shift = random.choice(((0, 0), (4, 0), (6, 20), (0, 30)))
+    total = sum(costs) // unit << scale
+    room = capacity - network.own
+    leaves = []
+
+    def best(decisions: list[tuple[int, int]]) -> RecomputeLeaf:
+        found = (-1, 0, [(0, 1, 0)][:0])
+        biggest = max((total << shift) + 1, 1)
+        prices = [
+            0,
+            *(biggest >> step for step in range(random.randint(0, 2), biggest.bit_length(), 3)),
+        ]
+        prices += [random.randint(0, biggest) for _ in range(2)]
+        for price in prices:
+            arcs = network.arcs(price, shift, unit, scale, decisions)
+            away = price * room >> shift
+            flow = maximum_flow(arcs, max(0, total + 1 + away))
+            value = sum(amount for _, end, amount in flow if end == 1) - away
+            if value > found[0] and all(amount < 2**63 for *_, amount in flow):
+                found = (value, price, flow)
+        return RecomputeLeaf(tuple(decisions), found[1], columns(found[2]))
+
+    def grow(decisions: list[tuple[int, int]]) -> None:
+        if len(decisions) < 3 and random.random() < 0.5:
+            each = random.randrange(len(problem))
+            for choice in random.choice(((0, 1), (0, 1), (2, 3))):
+                grow([*decisions, (each, choice)])
+        else:
+            leaves.append(best(decisions))
+
+    grow([])
+    return RecomputeBound(op, unit, scale, shift, tuple(leaves))
+
+
+def certify_floor(problem: RecomputeProblem, op: int) -> RecomputeFloor:
+    """Return what an operator needs at least when it runs first, whatever runs again."""
+    arcs = _Network(problem, op).arcs(1, 0, 0, 0, ())
+    return RecomputeFloor(op, columns(maximum_flow(arcs, ENDLESS)))
