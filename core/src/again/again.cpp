@@ -29,7 +29,7 @@ class RecomputeSearch {
  public:
   RecomputeSearch(const RecomputeProblem& problem, Bytes capacity, const RecomputeOptions& options)
       : model_(make_model(problem)),
-        scaling_(choose_scaling(model_)),
+        scaling_(choose_scaling(model_, capacity)),
         capacity_(capacity),
         options_(options),
         stopper_(options.budget.seconds, options.interrupt),

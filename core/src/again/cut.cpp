@@ -14,8 +14,8 @@ constexpr std::int32_t kSink = order::Flow::kSink;
 constexpr std::int32_t kEntry = CutNetwork::kEntry;
 constexpr std::int32_t kNowhere = -1;
 constexpr std::int64_t kInfinite = std::int64_t{1} << 60;
-constexpr std::int32_t kBitsOfCosts = 57;
-constexpr std::int32_t kBitsOfPrices = 58;
+constexpr std::int32_t kBitsOfCosts = 53;
+constexpr std::int32_t kBitsOfPrices = 59;
 constexpr std::int32_t kMostScale = 40;
 
 std::int32_t bits_of(std::int64_t number) {
@@ -43,24 +43,19 @@ void mark_reached(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t n
 
 }  // namespace
 
-Scaling choose_scaling(const Model& model) {
-  Bytes bytes = 0;
-  for (const Bytes workspace : model.workspace) bytes = std::max(bytes, workspace);
-  for (const Bytes size : model.size) bytes += size;
+Scaling choose_scaling(const Model& model, Bytes capacity) {
   Scaling scaling;
   scaling.scale = std::min(kMostScale, kBitsOfCosts - bits_of(model.total));
-  // A price of 2^62 for all bytes is 2^58: the shift has four bits more than the bytes.
-  scaling.shift = bits_of(bytes) + 62 - kBitsOfPrices;
-  scaling.highest_price = kMaxBytes;
+  // A price of 2^62 for the capacity is 2^59 at most.
+  scaling.shift = bits_of(std::max<Bytes>(capacity, 1)) + 62 - kBitsOfPrices;
+  scaling.highest_price = std::int64_t{1} << 62;
   return scaling;
 }
 
 std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift) {
-  MEMPLAN_ASSERT(price >= 0);
-  if (price == 0 || bytes == 0) return 0;
-  const bool is_negative = bytes < 0;
+  MEMPLAN_ASSERT(price >= 0 && bytes >= 0);
   const auto a = static_cast<std::uint64_t>(price);
-  const auto b = static_cast<std::uint64_t>(is_negative ? -bytes : bytes);
+  const auto b = static_cast<std::uint64_t>(bytes);
   // The product in two words of 64 bits, by halves.
   constexpr std::uint64_t kHalf = 0xffffffffULL;
   const std::uint64_t low = (a & kHalf) * (b & kHalf);
@@ -68,14 +63,10 @@ std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift) {
   const std::uint64_t other = (a & kHalf) * (b >> 32) + (middle & kHalf);
   const std::uint64_t high = (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
   const std::uint64_t word = (other << 32) | (low & kHalf);
-  const bool is_high = shift >= 64;
-  const std::int32_t rest = is_high ? shift - 64 : shift;
-  std::uint64_t result = is_high ? high >> rest : word >> rest;
-  if (!is_high && rest > 0) result |= high << (64 - rest);
-  if (!is_negative) return static_cast<std::int64_t>(result);
-  const std::uint64_t lost_bits = (std::uint64_t{1} << rest) - 1;
-  const bool is_rounded = is_high ? word != 0 || (high & lost_bits) != 0 : (word & lost_bits) != 0;
-  return -static_cast<std::int64_t>(result) - (is_rounded ? 1 : 0);
+  if (shift >= 64) return static_cast<std::int64_t>(high >> (shift - 64));
+  if ((high >> (shift - 4)) != 0) return kInfinite;
+  const std::uint64_t rest = shift == 0 ? 0 : high << (64 - shift);
+  return static_cast<std::int64_t>((word >> shift) | rest);
 }
 
 CutNetwork::CutNetwork(const Model& model, const Scaling& scaling, OperatorIdx op)
@@ -99,7 +90,7 @@ void CutNetwork::build() {
   names_ = {-1, 1, 0};
   again_node_.assign(node_of_.size(), kNowhere);
   again_arc_.assign(node_of_.size(), kNowhere);
-  add_arc(kSource, kEntry, kInfinite);
+  arcs_.push_back({kSource, kEntry, kInfinite, 0});
   for (OperatorIdx u = 0; u < model_.operators(); ++u) {
     if (node_of_[u] == kNowhere) node_of_[u] = add_node(2 + u);
   }

@@ -42,16 +42,17 @@
 namespace memplan::again {
 
 // How costs and prices become whole numbers which no sum of them leaves: all costs together are
-// below 2^57, the price of all storages below 2^58, and an infinite capacity is 2^60.
+// below 2^53, the price of the capacity is at most 2^59, and an infinite capacity is 2^60, as is
+// the most that comes in at the source. So a cut that fits is not met by that limit.
 struct Scaling {
   std::int32_t scale = 0;
   std::int32_t shift = 0;
   std::int64_t highest_price = 0;
 };
 
-Scaling choose_scaling(const Model& model);
+Scaling choose_scaling(const Model& model, Bytes capacity);
 
-// price * bytes / 2^shift, rounded down, also below 0.
+// price * bytes / 2^shift, rounded down; 2^60 at most.
 std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift);
 
 // The side of the source of a minimum cut. As a line over prices: the cost of its re-runs, scaled,
