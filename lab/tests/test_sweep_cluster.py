@@ -112,7 +112,10 @@ def test_a_small_sweep(local: Path) -> None:
     assert Counter((row["solver"], row["objective"]) for row in rows) == {
         (solver, objective): 6 for solver in ("auto", "greedy") for objective in ("min_peak", "fit")
     }
-    assert {row["status"] for row in rows if row["solver"] == "auto"} == {"optimal"}
+    found = {row["status"] for row in rows if (row["solver"], row["objective"]) == ("auto", "fit")}
+    assert found <= {"fits", "optimal"}
+    best = (row for row in rows if (row["solver"], row["objective"]) == ("auto", "min_peak"))
+    assert {row["status"] for row in best} == {"optimal"}
     assert all(row["verified"] for row in rows if row["peak"] is not None)
     assert {row["attempt"] for row in rows} == {1}
     about = sweep.read_metadata(local)
@@ -145,8 +148,9 @@ def test_resuming_what_is_done_runs_nothing(local: Path, tmp_path: Path) -> None
 def test_a_limit_of_nodes(tmp_path: Path) -> None:
     """Tests that solves stop after these nodes, and that a sweep with other ones is not resumed."""
     out = tmp_path / "out"
-    limited = ("--suite", "flat-load", "--sample", "3", "--workers", "1", "--nodes", "50")
-    begin = command(out, *limited, "--solver", "telamalloc", "--solver", "minimalloc")
+    limited = ("--suite", "flat-load", "--sample", "3", "--workers", "1", "--nodes")
+    solvers = ("--solver", "telamalloc", "--solver", "minimalloc")
+    begin = command(out, *limited, "50", *solvers)
     done = subprocess.run(begin, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = sweep.read(out).to_pylist()
@@ -156,7 +160,8 @@ def test_a_limit_of_nodes(tmp_path: Path) -> None:
     assert "optimal" not in {row["status"] for row in rows}
     assert {row.node_limit for row in sweep.read_rows(out)} == {50}
     assert sweep.read_metadata(out)["settings"]["node_limit"] == 50
-    other = subprocess.run([*begin, "--resume", "--nodes", "60"], capture_output=True, text=True)
+    again = command(out, *limited, "60", *solvers, "--resume")
+    other = subprocess.run(again, capture_output=True, text=True)
     assert other.returncode == 2
     assert "was started with node_limit 50 and not 60" in other.stderr
 

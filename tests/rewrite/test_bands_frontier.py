@@ -168,6 +168,21 @@ def test_no_region_needs_less_than_its_bound(seed: int) -> None:
             compared += 1
 
 
+def test_what_is_read_through_a_copy_is_gone_before_it_is_used() -> None:
+    """Tests the bound where the last column is left out, so that each piece of a picture is a copy.
+
+    The picture is gone when the last operator of the last band, whose pieces are the largest, runs.
+    """
+    half, each = Window(1, 2, 1, Padding.SAME, zeros=True), Window(1)
+    program = make_program(
+        [(14, 24, 1), (7, 12, 4), (7, 12, 4)], [((0, half),), ((1, each),)], ["", ""]
+    )
+    timeline = Timeline(program, lay_out(program.graph, pins=False))
+    region = Region(0, 2, (6, 1))
+    divided = divide(program, region)
+    assert 0 < timeline.bound(divided) <= timeline.measure(region, cut_region(program, divided))
+
+
 def test_a_plan_of_bands_needs_their_load() -> None:
     """Tests that plans of the graphs of bands are found at their loads."""
     program = draw_mobile()

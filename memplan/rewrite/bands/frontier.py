@@ -1,10 +1,10 @@
 """Chooses what to cut into bands: the least memory for each amount of repeated work.
 
-The load of a region in bands is at least what crosses its ends, since that is there as a whole. So
-a region must contain every operator with a load above the limit, and begin and end where little
-crosses. Regions that follow each other do not share memory, so the best set of them is found
-operator by operator: exactly, where all regions and bands could be measured within the limit on
-work, as for short chains.
+What crosses the ends of a region in bands is there as a whole, and as a rule all of it at one time:
+only what is read through copies may be gone before results begin. So a region must contain every
+operator with a load above the limit, and begin and end where little crosses. Regions that follow
+each other do not share memory, so the best set of those that were measured is found operator by
+operator, exactly.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Frontier:
     loads
         By operator of the program as it is: the most bytes that are live while it runs.
     is_complete
-        Whether all regions and bands of rows were measured, with all rows kept or none.
+        Whether all regions were measured in which more is live than crosses their ends, in bands of
+        rows up to two numbers of bands that need no less, with all rows kept or none.
     """
 
     uncut: Uncut

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memplan.graph import Layout
 from memplan.rewrite.bands.cuts import Cut, Do, Region
 from memplan.rewrite.bands.cutting import Divided
-from memplan.rewrite.bands.uncut import Uncut
+from memplan.rewrite.bands.uncut import Box, Uncut
 
 __all__ = ["Timeline"]
 
@@ -74,6 +74,7 @@ class Timeline:
         """Return what crosses the ends of regions inside of `[begin, end)`, in bytes.
 
         That is what is made before a region and used in it or later, and what it makes for later.
+        Not all of it need be there at one time, see `bound`.
         Rows are first operators and columns last ones, both counted from `begin`.
         """
         count = end - begin
@@ -96,8 +97,10 @@ class Timeline:
 
         While an operator makes a part, that part is there, and what it is fed. Beside them there is
         what the region reads, up to the last task that does, and its results from the first band
-        on. What is kept for other bands comes to that, so this is no more than `measure` returns.
-        It is 0 where parts do not lie at their place in a result, as others than whole rows.
+        on. What is read through a copy, as zeros are put around it or some columns are left out,
+        may be gone once that is made. What is kept for other bands comes to that, so this is no
+        more than `measure` returns. It is 0 where parts do not lie at their place in a result, as
+        others than whole rows.
         """
         region, uncut = found.region, self._uncut
         if not uncut.rows_are_apart or region.bands[1] > 1:
@@ -108,11 +111,18 @@ class Timeline:
         number = end = 0
         for band in found.tasks:
             end += len(band)
+            copied: dict[tuple[int, Box], int] = {}  # the first task of a band that takes a copy
             for at, _, part in band:
                 begins.setdefault(self._storage[uncut.made[at]], end)
-                for tensor, is_fed in zip(uncut.reads[at], part.is_fed, strict=True):
-                    if is_fed:  # a copy with zeros around it is made before the task
-                        ends[self._storage[tensor]] = number + (part.fed[0][0] >= 0)
+                for tensor, box, is_fed in zip(
+                    uncut.reads[at], part.feeds, part.is_fed, strict=True
+                ):
+                    if not is_fed:
+                        continue
+                    row, gone = self._storage[tensor], number + (part.fed[0][0] >= 0)
+                    if box[1] != uncut.wholes[tensor][1]:
+                        gone = copied.setdefault((tensor, box), number)
+                    ends[row] = max(gone, ends.get(row, 0))
                 for tensor in self._others[at]:
                     ends[self._storage[tensor]] = number + 1
                 number += 1
