@@ -514,7 +514,7 @@ for _ in range(3):
 torch.cuda.synchronize()
 torch.cuda.empty_cache()
 torch.cuda.reset_peak_memory_stats()
-before = torch.cuda.memory_reserved()
+before = torch.cuda.memory_allocated()  # of what is reserved before, the rest serves the call
 model(x)
 torch.cuda.synchronize()
 print(torch.cuda.max_memory_reserved() - before)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
-from collections import deque
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
+from simulated_streams import NotingStream, SimulatedQueues
 from torch import nn
 
 import memplan
@@ -321,50 +320,9 @@ def test_a_write_waits_for_readers_of_the_old_value() -> None:
         assert same_bits(model.count, eager.count)
 
 
-class Simulated:
-    """Queues of a device that runs their work later, in any order that the events allow."""
-
-    def __init__(self, *, heed: bool = True) -> None:
-        self._heed = heed
-        self._queues: dict[int, deque[tuple[str, Any]]] = {}
-        self._happened: set[int] = set()
-        self._events = 0
-
-    def wait(self, stream: int, event: int) -> None:
-        """Let a queue wait for an event."""
-        if self._heed:
-            self._queues.setdefault(stream, deque()).append(("wait", event))
-
-    def run(self, stream: int, run: Callable[[], object]) -> None:
-        """Put work into a queue."""
-        self._queues.setdefault(stream, deque()).append(("run", run))
-
-    def record(self, stream: int) -> int:
-        """Put an event into a queue."""
-        self._events += 1
-        self._queues.setdefault(stream, deque()).append(("record", self._events))
-        return self._events
-
-    def drain(self, seed: int) -> None:
-        """Do all work, from a queue at random each time."""
-        numbers = random.Random(seed)
-        while any(self._queues.values()):
-            able = [
-                queue
-                for queue in self._queues.values()
-                if queue and (queue[0][0] != "wait" or queue[0][1] in self._happened)
-            ]
-            kind, what = numbers.choice(able).popleft()
-            if kind == "run":
-                with torch.no_grad():
-                    what()
-            elif kind == "record":
-                self._happened.add(what)
-
-
 def run_simulated(fast: StreamRunner, x: Any, seed: int, *, heed: bool) -> Any:
     """Run a program on a simulated device, in the order of a seed."""
-    queues = Simulated(heed=heed)
+    queues = SimulatedQueues(heed=heed)
     fast._memory.slab.fill_(0xFF)
     fast._take((x,), {})
     launch(
@@ -386,35 +344,12 @@ def test_a_device_runs_what_its_events_allow() -> None:
     assert not all(same_bits(run_simulated(fast, x, s, heed=False), wanted) for s in range(50))
 
 
-class Stream:
-    """A CUDA stream that only notes which of the events so far come before what it does next."""
-
-    def __init__(self, *_: object) -> None:
-        self.before: set[str] = set()
-
-    def do(self, work: str) -> None:
-        """Put work into the stream."""
-        self.before.add(work)
-
-    def record_event(self) -> frozenset[str]:
-        """Return all work that an event stands for."""
-        return frozenset(self.before)
-
-    def wait_event(self, event: frozenset[str]) -> None:
-        """Let what follows come after an event."""
-        self.before |= event
-
-    def wait_stream(self, other: Stream) -> None:
-        """Let what follows come after the work of another stream so far."""
-        self.before |= other.before
-
-
 def test_calls_on_different_streams_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a call comes after the one before it, and memory is kept for both streams."""
-    here, there = Stream(), Stream()
-    kept: list[Stream] = []
+    here, there = NotingStream(), NotingStream()
+    kept: list[NotingStream] = []
     memory: Any = [type("Block", (), {"record_stream": staticmethod(kept.append)})]
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "Stream", NotingStream)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: here)
     here.do("setup")
     queues = CudaQueues(torch.device("cuda"), {0, 1})
@@ -514,6 +449,25 @@ class Draws(nn.Module):
     def forward(self, x: Any) -> Any:
         """Return sums of x and random numbers."""
         return torch.rand_like(x) + x.sin() * torch.rand_like(x)
+
+
+class Attends(nn.Module):
+    """Attention on two branches."""
+
+    def forward(self, x: Any) -> Any:
+        """Return the sum of two attentions."""
+        attention = nn.functional.scaled_dot_product_attention
+        return attention(x, x, x) + attention(x.sin(), x.cos(), x)
+
+
+def test_attention_without_dropout_draws_nothing() -> None:
+    """Tests that attention runs on two streams, although the operator can draw random numbers."""
+    x = torch.randn(2, 2, 8, 16)
+    program = capture_inference(Attends(), (x,), streams=2)
+    attentions = [one for one in program.graph.operators if "attention" in one.name]
+    assert {one.stream for one in attentions} == {0, 1}
+    fast = StreamRunner(plan_of(program), program)
+    assert all(same_bits(fast.rehearse(x, seed=seed), Attends()(x)) for seed in range(3))
 
 
 class Chooses(nn.Module):

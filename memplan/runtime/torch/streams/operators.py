@@ -114,8 +114,7 @@ def check_random(program: Program) -> None:
     nodes = {node.name: node for node in program.origin.exported.graph.nodes}
     first: Operator | None = None
     for operator in program.graph.operators:
-        node = nodes.get(operator.origin)
-        if torch.Tag.nondeterministic_seeded not in getattr(getattr(node, "target", 0), "tags", ()):
+        if not _is_random(nodes.get(operator.origin)):
             continue
         first = first or operator
         if operator.stream != first.stream:
@@ -124,6 +123,17 @@ def check_random(program: Program) -> None:
                 f"{first.stream} and {operator.stream}, so results would depend on their order; "
                 "put them on one stream"
             )
+
+
+def _is_random(node: Any) -> bool:
+    """Whether an operator draws random numbers; attention without dropout does not."""
+    target = getattr(node, "target", None)
+    if torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ()):
+        return False
+    names = [one.name for one in target._schema.arguments]
+    given = {one.name: one.default_value for one in target._schema.arguments}
+    given |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return bool(given.get("dropout_p", True))
 
 
 def _find_gradient(program: Program, update: Operator) -> int:
