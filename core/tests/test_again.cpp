@@ -179,7 +179,7 @@ class Referee {
   }
 
   Bytes check_floor(const std::vector<FlowArc>& flow) {
-    return own_bytes() + sum(flow, {}, 1, 0, 0, 0);
+    return own_bytes() + sum(flow, {}, 1 << 4, 4, 0, 0);
   }
 
   std::int64_t check_proof(const RecomputeProof& proof) {
@@ -312,7 +312,7 @@ void check_against_all(unsigned seed, const Shape& shape, bool free_order, Tally
   const Bytes peak = load_of(problem, given).peak;
   const Bytes floor = recompute(problem, peak).floor;
   CHECK(floor <= peak);
-  const Bytes capacity = builder.pick(static_cast<int>(floor * 9 / 10), static_cast<int>(peak));
+  const Bytes capacity = builder.pick(static_cast<int>(floor * 19 / 20), static_cast<int>(peak));
   RecomputeOptions options;
   options.free_order = free_order;
   options.budget.nodes = 400;
@@ -361,7 +361,8 @@ TEST(bounds_and_sequences_agree_with_an_exact_search) {
   }
   std::printf("%d possible, %d found, %d best, %d proved, %d closed\n", tally.possible, tally.found,
               tally.best, tally.proved, tally.closed);
-  CHECK(tally.proved * 100 >= tally.possible * 95);
+  CHECK(tally.proved * 100 >= tally.possible * 92);
+  CHECK(tally.best * 100 >= tally.possible * 95);
 }
 
 }  // namespace

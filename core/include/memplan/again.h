@@ -51,7 +51,8 @@ Load load_of(const RecomputeProblem& problem, const std::vector<OperatorIdx>& ru
 // them.
 #define MEMPLAN_RECOMPUTE_RULES(OPTION)                                                         \
   OPTION(bool, branching, true, "bound by whole re-runs: branch on what the cut cannot decide") \
-  OPTION(bool, guide, true, "keep and drop first what the solution of the bound keeps and drops")
+  OPTION(bool, guide, true, "drop first what the solution of the bound drops")                  \
+  OPTION(bool, repair, true, "ruin and recreate parts of the best sequence")
 
 struct RecomputeRules {
   MEMPLAN_RECOMPUTE_RULES(MEMPLAN_FIELD)

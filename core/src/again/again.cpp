@@ -10,6 +10,7 @@
 #include "again/branch.h"
 #include "again/cut.h"
 #include "again/model.h"
+#include "again/repair.h"
 #include "again/simulate.h"
 #include "again/timeline.h"
 
@@ -19,11 +20,13 @@ namespace again {
 
 namespace {
 
-constexpr std::size_t kMoments = 24;        // which are bounded by the cut alone
-constexpr std::size_t kBranched = 4;        // of these, which are bounded by branching too
-constexpr std::size_t kFloors = 8;          // operators whose floor is a cut
-constexpr std::size_t kMostCases = 4000;    // of one moment
-constexpr std::size_t kMostArcs = 4000000;  // of a proof
+constexpr std::size_t kMoments = 24;         // which are bounded by the cut alone
+constexpr std::size_t kBranched = 4;         // of these, which are bounded by branching too
+constexpr std::size_t kFloors = 8;           // operators whose floor is a cut
+constexpr std::size_t kMostCases = 4000;     // of one moment
+constexpr std::size_t kMostArcs = 4000000;   // of a proof
+constexpr double kShareOfBounds = 0.3;       // of the time
+constexpr std::int64_t kNodesForBounds = 2;  // one of so many
 
 class RecomputeSearch {
  public:
@@ -47,15 +50,22 @@ class RecomputeSearch {
     } else if (result_.floor > capacity_) {
       result_.status = Status::kInfeasible;
     } else {
+      run_order(kExponents[0]);
       bound_moments();
       if (!is_closed()) search_by_running();
+      if (!is_closed() && options_.rules.repair) search_by_repair();
     }
     return finish();
   }
 
  private:
   bool is_closed() const {
-    return bound_ > model_.total || (has_runs() && result_.extra <= bound_);
+    if (stopped_ || bound_ > model_.total) return true;
+    return has_runs() && result_.extra <= least_extra();
+  }
+  // What no allowed sequence goes below.
+  std::int64_t least_extra() const {
+    return options_.free_order ? bound_ : std::max(bound_, order_bound_);
   }
   bool has_runs() const { return !result_.runs.empty() || given_.empty(); }
 
@@ -129,12 +139,22 @@ class RecomputeSearch {
     Branched found;
   };
 
+  // Bounds take a part of the budget at most.
   void bound_moments() {
+    const Budget& budget = options_.budget;
+    Stopper stopper(budget.seconds * kShareOfBounds, options_.interrupt);
+    order::Counter counter(budget.nodes / kNodesForBounds, stopper);
+    bound_moments(counter);
+    nodes_ += counter.used();
+    stopped_ |= stopper.interrupted();
+  }
+
+  void bound_moments(order::Counter& counter) {
     std::vector<Moment> moments;
     for (const OperatorIdx op : choose_moments()) {
-      if (counter_.is_spent() && !moments.empty()) break;
+      if (counter.is_spent() && !moments.empty()) break;
       CutNetwork network(model_, scaling_, op);
-      moments.push_back({op, bound_root(model_, network, scaling_, capacity_, enough(), counter_)});
+      moments.push_back({op, bound_root(model_, network, scaling_, capacity_, enough(), counter)});
     }
     std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
       return a.found.bound > b.found.bound;
@@ -144,7 +164,7 @@ class RecomputeSearch {
       if (i < kBranched && options_.rules.branching && bound_ < enough()) {
         CutNetwork network(model_, scaling_, moment.op);
         const std::size_t most = std::min(kMostCases, kMostArcs / (network.arcs() + 1) + 2);
-        branch(model_, network, scaling_, capacity_, enough(), most, counter_, moment.found);
+        branch(model_, network, scaling_, capacity_, enough(), most, counter, moment.found);
       }
       if (moment.found.bound <= bound_) continue;
       bound_ = moment.found.bound;
@@ -181,6 +201,17 @@ class RecomputeSearch {
     }
   }
 
+  void search_by_repair() {
+    Repair repair(model_, capacity_, options_.free_order, counter_);
+    if (has_runs()) {
+      repair.start_from(result_.runs);
+    } else if (!repair.start(given_)) {
+      return;
+    }
+    repair.improve(least_extra());
+    take(repair.best());
+  }
+
   void run_order(const Scoring& scoring) {
     auto runs = simulate(model_, given_, capacity_, scoring, counter_);
     if (!runs) return;
@@ -208,16 +239,16 @@ class RecomputeSearch {
     }
     result_.bound = bound_ * model_.unit;
     result_.order_bound = std::max(order_bound_ * model_.unit, result_.bound);
-    const std::int64_t wanted = options_.free_order ? result_.bound : result_.order_bound;
-    if (has_runs() && result_.extra <= wanted) result_.status = Status::kOptimal;
+    if (has_runs() && result_.extra <= least_extra() * model_.unit)
+      result_.status = Status::kOptimal;
     if (!has_runs() && bound_ > model_.total) result_.status = Status::kInfeasible;
     if (best_moment_.op != kNoOperator) {
       CutNetwork network(model_, scaling_, best_moment_.op);
       result_.certificate = make_proof(model_, network, scaling_, capacity_, best_moment_.op,
                                        best_moment_.found.leaves);
     }
-    result_.nodes = counter_.used();
-    result_.interrupted = stopper_.interrupted();
+    result_.nodes = nodes_ + counter_.used();
+    result_.interrupted = stopped_ || stopper_.interrupted();
     return std::move(result_);
   }
 
@@ -234,6 +265,8 @@ class RecomputeSearch {
   std::vector<OperatorIdx> given_;
   std::int64_t bound_ = 0;        // in units
   std::int64_t order_bound_ = 0;  // in units
+  std::int64_t nodes_ = 0;        // of bounds
+  bool stopped_ = false;          // by the caller, within a bound
   Moment best_moment_{kNoOperator, {}};
   RecomputeResult result_;
 };
