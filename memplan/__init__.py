@@ -37,7 +37,14 @@ if TYPE_CHECKING:
     from memplan.referee import verify
     from memplan.repack.repacker import Repacker
     from memplan.repack.selection import Selection, pack_most_valuable
-    from memplan.rewrite import Reordered, reorder, verify_order
+    from memplan.rewrite import (
+        Recomputed,
+        Reordered,
+        recompute,
+        reorder,
+        verify_order,
+        verify_recompute,
+    )
     from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
     from memplan.sources import Loaded, load
 
@@ -60,6 +67,7 @@ __all__ = [
     "ProblemError",
     "Progress",
     "ProofError",
+    "Recomputed",
     "Reordered",
     "Repacker",
     "Reserved",
@@ -79,11 +87,13 @@ __all__ = [
     "pack_most_valuable",
     "plan_model",
     "plan_paths",
+    "recompute",
     "reorder",
     "save",
     "solve",
     "verify",
     "verify_order",
+    "verify_recompute",
 ]
 
 
@@ -107,6 +117,7 @@ _HOMES = {
     "ProblemError": "memplan.errors",
     "Progress": "memplan.solvers",
     "ProofError": "memplan.errors",
+    "Recomputed": "memplan.rewrite",
     "Reordered": "memplan.rewrite",
     "Repacker": "memplan.repack.repacker",
     "Reserved": "memplan.problem",
@@ -124,11 +135,13 @@ _HOMES = {
     "pack_most_valuable": "memplan.repack.selection",
     "plan_model": "memplan.planning",
     "plan_paths": "memplan.paths",
+    "recompute": "memplan.rewrite",
     "reorder": "memplan.rewrite",
     "save": "memplan.formats",
     "solve": "memplan.solvers",
     "verify": "memplan.referee",
     "verify_order": "memplan.rewrite",
+    "verify_recompute": "memplan.rewrite",
 }
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from memplan.graph import Graph, Kind, Layout, Operator
 from memplan.rewrite.effects import is_view, updates
 
-__all__ = ["hazards"]
+__all__ = ["Use", "find_uses", "hazards"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class Use:
     """An operator that reads or writes the bytes `[lower, upper)` of a storage."""
 
     operator: int
@@ -38,23 +38,10 @@ def hazards(layout: Layout, operators: Sequence[Operator]) -> Iterator[tuple[int
         Operators of the graph that run one after the other: the outermost ones, or those of a
         block.
     """
-    graph = layout.graph
-    place: dict[int, tuple[int, int]] = {}
-    for number, storage in enumerate(layout.storages):
-        for tensor, offset in zip(storage.tensors, storage.offsets, strict=True):
-            place[tensor] = (number, offset)
-    declared = {view.tensor for view in graph.views}
     made = {
         tensor for operator in operators for inner in operator.walk() for tensor in inner.outputs
     }
-    uses: dict[int, list[_Use]] = defaultdict(list)
-    for at, operator in enumerate(operators):
-        for tensor, writes in _uses(graph, operator, place, declared):
-            if tensor in place:
-                number, lower = place[tensor]
-                use = _Use(at, lower, lower + graph.tensors[tensor].bytes, writes)
-                uses[number].append(use)
-    for number, found in uses.items():
+    for number, found in find_uses(layout, operators).items():
         writers = {use.operator for use in found if use.writes}
         storage = layout.storages[number]
         is_state = storage.kind is not Kind.INTERMEDIATE or not made.issuperset(storage.tensors)
@@ -62,7 +49,25 @@ def hazards(layout: Layout, operators: Sequence[Operator]) -> Iterator[tuple[int
             yield from _conflicts(found)
 
 
-def _conflicts(uses: Sequence[_Use]) -> Iterator[tuple[int, int]]:
+def find_uses(layout: Layout, operators: Sequence[Operator]) -> dict[int, list[Use]]:
+    """Return by storage of a layout without in-place writes which operators read or write it."""
+    graph = layout.graph
+    place: dict[int, tuple[int, int]] = {}
+    for number, storage in enumerate(layout.storages):
+        for tensor, offset in zip(storage.tensors, storage.offsets, strict=True):
+            place[tensor] = (number, offset)
+    declared = {view.tensor for view in graph.views}
+    uses: dict[int, list[Use]] = defaultdict(list)
+    for at, operator in enumerate(operators):
+        for tensor, writes in _uses(graph, operator, place, declared):
+            if tensor in place:
+                number, lower = place[tensor]
+                use = Use(at, lower, lower + graph.tensors[tensor].bytes, writes)
+                uses[number].append(use)
+    return uses
+
+
+def _conflicts(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
     """Yield each pair of operators of which one writes bytes that the other uses."""
     for at, use in enumerate(uses):
         for other in uses[:at]:

@@ -23,7 +23,16 @@ from memplan.rewrite.effects import require_known
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, load, of_graph
 
-__all__ = ["Reordered", "core_problem", "reorder", "verify_order"]
+__all__ = [
+    "Reordered",
+    "core_problem",
+    "find_load_before",
+    "load_program",
+    "reorder",
+    "require_one_stream",
+    "verify_order",
+    "without_inner_order",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,11 +153,11 @@ def reorder(
     (73728, 73728, 'optimal')
     """
     begun = time.perf_counter()
-    loaded = _load(model)
+    loaded = load_program(model)
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
     search = _SharedBudget(check_seconds(timeout), states, tuple(without))
-    _require_one_stream(given.layout.graph)
+    require_one_stream(given.layout.graph)
     require_known(given.layout.graph, pure)
     orders, bounds = search.blocks(given)
     graph = given.layout.graph
@@ -170,7 +179,7 @@ def reorder(
         order = tuple(range(len(graph.operators)))
         new = _choose(loaded, graph, in_place, ways)
     peak = min(new.problem.max_load, given_peak)
-    before = _find_load_before(given.layout)
+    before = find_load_before(given.layout)
     least = max(bound.bound - columns.slack, before)
     assert least <= peak, "the bound on every order is above an order"
     return Reordered(
@@ -213,7 +222,7 @@ def verify_order(
     ProofError
         If its certificate does not show its bound.
     """
-    loaded = lay_out_again(_load(model), in_place=False)
+    loaded = lay_out_again(load_program(model), in_place=False)
     assert loaded.layout is not None
     graph, in_place = loaded.layout.graph, reordered.in_place
     columns = columns_of(loaded.layout, in_place=in_place, inner_bounds=[0] * len(graph.operators))
@@ -230,8 +239,8 @@ def verify_order(
     proved = check_order(
         claimed, range(len(claimed)), bound=claimed_bound, certificate=certificate
     ).bound
-    runs = [_plain(operator) for operator in reordered.graph.operators]
-    if runs != [_plain(graph.operators[at]) for at in reordered.order]:
+    runs = [without_inner_order(operator) for operator in reordered.graph.operators]
+    if runs != [without_inner_order(graph.operators[at]) for at in reordered.order]:
         raise PlanError("the operators of the new order are not those of the program")
     ways = (*_lay_out(reordered.loaded, in_place), *_lay_out(loaded, in_place))
     peak = min(each.problem.max_load for each in ways)
@@ -241,11 +250,11 @@ def verify_order(
         raise ProofError(
             f"the bound of {reordered.bound} bytes is above the load of an order, {peak}"
         )
-    before = _find_load_before(loaded.layout)
+    before = find_load_before(loaded.layout)
     return OrderClaim(peak, min(max(before, proved - columns.slack), reordered.bound))
 
 
-def _find_load_before(layout: Layout) -> int:
+def find_load_before(layout: Layout) -> int:
     """Return what is live before the first operator of any order, in bytes."""
     problem = layout.problem
     return sum(problem.size[problem.start < 0].tolist())
@@ -301,7 +310,8 @@ class _SharedBudget:
         return found.bound if same else self.best(columns.relaxed).bound
 
 
-def _load(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
+def load_program(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
+    """Return a program that has operators, or raise `GraphError`."""
     if isinstance(model, (str, os.PathLike)):
         model = load(model)
     loaded = of_graph(model) if isinstance(model, Graph) else model
@@ -312,7 +322,8 @@ def _load(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
     return loaded
 
 
-def _require_one_stream(graph: Graph) -> None:
+def require_one_stream(graph: Graph) -> None:
+    """Raise `GraphError` for a program on several streams."""
     streams = sorted({operator.stream for operator in graph.operators})
     if len(streams) > 1:
         raise GraphError(
@@ -338,12 +349,12 @@ def _without_workspace(problem: OrderProblem) -> str:
     return replace(problem, workspace=np.zeros_like(problem.workspace)).fingerprint
 
 
-def _plain(operator: Operator) -> Operator:
+def without_inner_order(operator: Operator) -> Operator:
     """Return an operator whose blocks have their operators in an order that is no matter."""
     if not operator.blocks:
         return operator
     blocks = [
-        replace(block, operators=tuple(sorted(map(_plain, block.operators), key=repr)))
+        replace(block, operators=tuple(sorted(map(without_inner_order, block.operators), key=repr)))
         for block in operator.blocks
     ]
     return replace(operator, blocks=tuple(blocks))

@@ -1,0 +1,175 @@
+"""Converts a layout for the question which of its operators should run again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from memplan.graph import Graph, Kind, Layout, Operator
+from memplan.graph.liveness import iterate_given, iterate_wanted
+from memplan.problem import RecomputeProblem
+from memplan.problem.columns import NONE
+from memplan.rewrite.again.costs import Costs, find_costs
+from memplan.rewrite.columns import order_problem
+from memplan.rewrite.effects import shared_by, updates
+from memplan.rewrite.hazards import find_uses
+
+__all__ = ["Again", "again_of"]
+
+# By format: types that draw random numbers in training, beside those that `effects` knows.
+_RANDOM: Final[Mapping[str, frozenset[str]]] = {"onnx": frozenset({"Dropout"})}
+_GIVEN: Final = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
+
+
+@dataclass(frozen=True)
+class Again:
+    """The question which operators of a graph should run again.
+
+    Attributes
+    ----------
+    graph
+        The program.
+    problem
+        Its operators are the outermost ones of the graph.
+    storage_of
+        By tensor: its storage in the question; others are not in the arena.
+    views
+        The operators whose results are parts of an input, unchanged. They cost nothing, and are
+        done again with each copy that a reader needs.
+    handed_out
+        Tensors that are needed after the last operator.
+    """
+
+    graph: Graph
+    problem: RecomputeProblem
+    storage_of: Mapping[int, int]
+    views: frozenset[int]
+    handed_out: frozenset[int]
+
+
+def again_of(layout: Layout, costs: Costs | None = None) -> Again:
+    """Return the question for the outermost operators of a graph, and its planned storages.
+
+    An operator may run again if it does nothing but compute its results from what it reads, and if
+    these have the same values whenever it runs. So these run once:
+
+    - what draws random numbers, has effects outside of the program, or has blocks;
+    - what writes to an input, or to a storage that another operator writes to as well;
+    - what reads state that an operator of the program writes to;
+    - what makes a tensor that is not in the arena, or has to lie beside others.
+
+    Parameters
+    ----------
+    layout
+        The graph laid out without in-place writes.
+    costs
+        See `find_costs`.
+    """
+    graph, program = layout.graph, order_problem(layout)
+    uses = find_uses(layout, graph.operators)
+    writers = {n: {use.operator for use in found if use.writes} for n, found in uses.items()}
+    place = {tensor: n for n, each in enumerate(layout.storages) for tensor in each.tensors}
+    name_of = {layout.storages[row].name: row for row in layout.rows}
+    number_of = {name_of[name]: number for number, name in enumerate(program.storages)}
+    views, fixed = _find_views(layout, place, writers, number_of)
+    fixed |= _find_fixed(layout, place, writers)
+    given = {place[tensor] for tensor in iterate_given(graph) if tensor in place}
+    state = {n for n, found in writers.items() if len(found) > 1 or (found and n in given)}
+    maker = np.full(len(program.size), -1, dtype=np.int32)
+    for n, number in number_of.items():
+        if n not in fixed | given and len(writers.get(n, ())) == 1:
+            (op,) = writers[n]
+            if op == program.users(number)[0]:
+                maker[number] = op
+    touched = [set[int]() for _ in graph.operators]
+    for n, found in uses.items():
+        for use in found:
+            touched[use.operator].add(n)
+    again = [
+        not state & touched[at]
+        and _computes(graph, operator)
+        and all(
+            maker[number_of[place[tensor]]] == at if place[tensor] in number_of else False
+            for tensor in operator.outputs
+            if tensor in place
+        )
+        for at, operator in enumerate(graph.operators)
+    ]
+    problem = RecomputeProblem(
+        program,
+        np.array(find_costs(graph, views, costs), dtype=np.int64),
+        np.array(again, dtype=np.bool_),
+        maker,
+        np.full(len(maker), -1, dtype=np.int64),
+    )
+    storage_of = {tensor: number_of[n] for tensor, n in place.items() if n in number_of}
+    return Again(graph, problem, storage_of, views, frozenset(iterate_wanted(graph)))
+
+
+def _computes(graph: Graph, operator: Operator) -> bool:
+    """Return whether an operator makes the same results of the same inputs, and does no more."""
+    return not (
+        operator.blocks
+        or not operator.outputs
+        or updates(operator)
+        or shared_by(graph, operator)
+        or operator.type in _RANDOM.get(graph.source, ())
+    )
+
+
+def _find_views(
+    layout: Layout,
+    place: Mapping[int, int],
+    writers: Mapping[int, set[int]],
+    number_of: Mapping[int, int],
+) -> tuple[frozenset[int], set[int]]:
+    """Return the operators that only make views, and the storages that others make views of.
+
+    A view is made beside its reader, of the latest copy. That is free if the operator needs no
+    other memory; the storage is never made again if it does.
+    """
+    views: set[int] = set()
+    fixed: set[int] = set()
+    for at, operator in enumerate(layout.graph.operators):
+        made = {place[tensor] for tensor in operator.outputs if tensor in place}
+        parts = {n for n in made if at not in writers.get(n, ())}
+        if not parts:
+            continue
+        needed = {place[tensor] for tensor in operator.inputs if tensor in place}
+        others = {n for n in needed - parts if n in number_of}
+        alone = len(parts) == 1 and made == parts and parts <= needed and not others
+        if alone and not operator.blocks and not operator.workspace:
+            views.add(at)
+        else:
+            fixed |= parts
+    return frozenset(views), fixed
+
+
+def _find_fixed(
+    layout: Layout, place: Mapping[int, int], writers: Mapping[int, set[int]]
+) -> set[int]:
+    """Return the storages that are never made again, whoever makes them.
+
+    They are those that operators with blocks touch, have to share memory or to lie beside others,
+    or have a tensor that no operator makes.
+    """
+    graph = layout.graph
+    blocks = [operator for operator in graph.operators if operator.blocks]
+    tensors = {tensor for pair in graph.aliases for tensor in pair}
+    tensors |= {tensor for outer in blocks for tensor in _iterate_mentioned(outer)}
+    made = {tensor for operator in graph.operators for tensor in operator.outputs}
+    made |= {view.tensor for view in graph.views}
+    tensors |= set(range(len(graph.tensors))) - made
+    fixed = {place[tensor] for tensor in tensors if tensor in place}
+    group = layout.problem.group.tolist()
+    return fixed | {n for row, n in enumerate(layout.rows) if group[row] != NONE}
+
+
+def _iterate_mentioned(outer: Operator) -> Iterator[int]:
+    for operator in outer.walk():
+        yield from (*operator.inputs, *operator.outputs)
+        for block in operator.blocks:
+            yield from (*block.inputs, *block.outputs)

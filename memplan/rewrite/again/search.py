@@ -1,0 +1,407 @@
+"""Finds which operators to run again, so that a program fits and its re-runs cost least."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from memplan import _core
+from memplan.errors import GraphError, PlanError, quoted
+from memplan.graph import Graph
+from memplan.plan import Status
+from memplan.problem import (
+    OrderProblem,
+    RecomputeBound,
+    RecomputeFloor,
+    RecomputeLeaf,
+    RecomputeProblem,
+)
+from memplan.referee import RecomputeClaim
+from memplan.referee import verify_order as check_order
+from memplan.referee import verify_recompute as check_recompute
+from memplan.rewrite.again.columns import again_of
+from memplan.rewrite.again.costs import Costs
+from memplan.rewrite.again.emitted import Emitted, emit
+from memplan.rewrite.columns import order_problem
+from memplan.rewrite.effects import require_known
+from memplan.rewrite.order import (
+    Reordered,
+    core_problem,
+    find_load_before,
+    load_program,
+    reorder,
+    require_one_stream,
+    without_inner_order,
+)
+from memplan.sizes import parse_size
+from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
+from memplan.sources import Loaded, lay_out_again, of_graph
+
+__all__ = ["Recomputed", "recompute", "verify_recompute"]
+
+_STATES: Final = 20_000  # of a search without a limit
+
+
+@dataclass(frozen=True, repr=False)
+class Recomputed:
+    """A program in which operators run again, and what re-runs cost at least.
+
+    Costs are in picoseconds.
+
+    Attributes
+    ----------
+    given
+        The program as it was.
+    ordered
+        The program in the order of its first runs before operators ran again.
+    loaded
+        The program with copies: what runs again is "conv_3 (again)" and makes "x (again)". It is an
+        ordinary program. Offsets that the file gives are left out.
+    order
+        By place in `ordered`: the index of the outermost operator in the given graph.
+    runs
+        The indices in the given graph of the operators, in the order in which they run.
+    operators
+        By operator of `loaded`: its index in the given graph. Views of copies are among them.
+    capacity
+        The bytes that the load may have.
+    given_peak, peak
+        The load of the given and of the new program, in bytes.
+    plain
+        The cost of running every operator once.
+    extra
+        The cost of the runs beyond the first ones.
+    bound
+        Proved: no order and no re-runs within the capacity have a smaller extra cost.
+    order_bound
+        Proved: no re-runs have a smaller one while first runs keep the order of `ordered`.
+    status
+        `optimal` if the extra cost is the bound; with `order=False`, if it is `order_bound`.
+    floor
+        Proved: no order and no re-runs need less memory, in bytes.
+    floor_operator
+        The operator that needs it, by name; empty if inputs or results are as large.
+    moment
+        The operator at whose first run the bound is shown, by name; empty if it is 0.
+    problem
+        The question whose certificates these are; its operators are those of `ordered`.
+    certificate, floor_certificate
+        Why bound and floor hold; `None` where they need none.
+    interrupted
+        Whether Ctrl-C ended the search.
+    states
+        Work of the search.
+    seconds
+        Wall time.
+    """
+
+    given: Loaded
+    ordered: Loaded
+    loaded: Loaded
+    order: tuple[int, ...]
+    runs: tuple[int, ...]
+    operators: tuple[int, ...]
+    capacity: int
+    given_peak: int
+    peak: int
+    plain: int
+    extra: int
+    bound: int
+    order_bound: int
+    status: Status
+    floor: int
+    floor_operator: str
+    moment: str
+    problem: RecomputeProblem
+    certificate: RecomputeBound | None
+    floor_certificate: RecomputeFloor | None
+    interrupted: bool = False
+    states: int = 0
+    seconds: float = 0.0
+
+    @property
+    def graph(self) -> Graph:
+        """The graph with copied operators."""
+        assert self.loaded.graph is not None
+        return self.loaded.graph
+
+    @property
+    def repeated(self) -> int:
+        """The number of runs beyond the first ones."""
+        return len(self.runs) - len(self.order)
+
+    @property
+    def share(self) -> float:
+        """The extra cost as a share of the cost of running every operator once."""
+        return self.extra / self.plain if self.plain else 0.0
+
+    @property
+    def gains_nothing(self) -> bool:
+        """Whether it is proved that re-runs never help: the program needs its floor without any."""
+        return self.ordered.problem.max_load <= self.floor
+
+    def __repr__(self) -> str:
+        return f"<Recomputed: {self.summary()}>"
+
+    def summary(self) -> str:
+        """Return the outcome in one line."""
+        found = (
+            f"load {self.given_peak} -> {self.peak} bytes, {self.repeated} operators run again, "
+            f"{self.share:.2%} more work"
+        )
+        if self.status is Status.OPTIMAL:
+            return f"{found}; optimal: no re-runs cost less"
+        return f"{found}; at least {self.bound / self.plain if self.plain else 0.0:.2%}"
+
+
+def recompute(
+    model: str | os.PathLike[str] | Graph | Loaded,
+    capacity: int | str,
+    *,
+    costs: Costs | None = None,
+    order: bool = True,
+    timeout: float | None = None,
+    states: int | None = None,
+    pure: Iterable[str] = (),
+) -> Recomputed:
+    """Make a program fit by running some of its operators again, at the least cost that is found.
+
+    A result that is read much later need not be kept: what makes it runs again. First the order of
+    operators with the least load is taken, if the given one does not fit.
+
+    Parameters
+    ----------
+    model
+        A program; or a file of one, as `memplan.load` reads it.
+    capacity
+        The bytes that may be live at one time, or words like "256KiB".
+    costs
+        Seconds by the name of an operator, or a file of them in CSV with the columns
+        `operator,seconds`. Without it, a roofline: see `memplan.rewrite.again.costs`.
+    order
+        Whether first runs may leave the given order.
+    timeout
+        In seconds: half of it for the search of an order.
+    states
+        A limit on the work of each search, for results that are the same on every machine.
+    pure
+        Types of operators that do nothing but compute their results, though memplan does not know
+        them.
+
+    Raises
+    ------
+    GraphError
+        As `memplan.reorder`; if a type of `pure` is of no operator; if the costs are not right.
+    PlanError
+        If nothing fits: because the capacity is below the floor, which the sentence names with its
+        operator, or because no sequence was found.
+    MemplanError
+        As `memplan.load`.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> found = mp.recompute("examples/models/residual.graph.json", "72KiB")
+    >>> found.peak, found.extra, str(found.status)
+    (73728, 0, 'optimal')
+    """
+    begun = time.perf_counter()
+    loaded, size, seconds = load_program(model), parse_size(capacity), check_seconds(timeout)
+    if states is not None:
+        check_whole(states, "states", 1, MAX_COUNT)
+    given, pure = lay_out_again(loaded, in_place=False), tuple(pure)
+    assert given.layout is not None
+    graph, given_peak = given.layout.graph, given.problem.max_load
+    require_one_stream(graph)
+    _require_types(graph, pure)
+    require_known(graph, pure)
+    ordered, places = given, tuple(range(len(graph.operators)))
+    if order and given_peak > size:
+        half = None if seconds is None else seconds / 2
+        better: Reordered = reorder(loaded, timeout=half, states=states, pure=pure)
+        if better.peak < given_peak:
+            ordered, places = better.loaded, better.order
+    assert ordered.layout is not None
+    question = again_of(ordered.layout, costs)
+    left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - begun))
+    if left is None and states is None:
+        states = _STATES
+    found = _core.recompute(_for_core(question.problem), size, left, states, order, [])
+    before = find_load_before(given.layout)
+    floor = max(found.floor, before)
+    floor_op = found.floor_op if found.floor >= before else -1
+    names = question.problem.program.operators
+    if not found.runs or size < floor:
+        load = ordered.problem.max_load
+        raise PlanError(
+            _explain(found, size, floor, names[floor_op] if floor_op >= 0 else "", load)
+        )
+    emitted = emit(question, found.runs)
+    new = _lay_out(loaded, emitted)
+    return Recomputed(
+        loaded,
+        ordered,
+        new,
+        places,
+        tuple(places[op] for op in found.runs),
+        tuple(places[op] for op in emitted.operators),
+        size,
+        given_peak,
+        new.problem.max_load,
+        question.problem.plain,
+        found.extra,
+        found.bound,
+        found.order_bound,
+        Status(found.status),
+        floor,
+        names[floor_op] if floor_op >= 0 else "",
+        names[found.moment] if found.moment >= 0 else "",
+        question.problem,
+        _certificate(found),
+        _floor_certificate(found),
+        found.interrupted,
+        found.nodes,
+        time.perf_counter() - begun,
+    )
+
+
+def verify_recompute(
+    model: str | os.PathLike[str] | Graph | Loaded,
+    recomputed: Recomputed,
+    *,
+    costs: Costs | None = None,
+) -> RecomputeClaim:
+    """Check that a program with re-runs computes what the given one does, and what is said of it.
+
+    Sequence, loads, costs and certificates are checked by the referee, which shares no code with
+    the search.
+
+    Parameters
+    ----------
+    model, costs
+        As `recompute` got them.
+    recomputed
+        Its result.
+
+    Returns
+    -------
+    RecomputeClaim
+        The proved facts. `order_bound` is not among them: it has no certificate.
+
+    Raises
+    ------
+    PlanError
+        If it is of another program, not legal, or does not need or cost what it claims.
+    ProofError
+        If a certificate does not show its bound.
+    """
+    loaded = lay_out_again(load_program(model), in_place=False)
+    ordered = lay_out_again(recomputed.ordered, in_place=False)
+    assert loaded.layout is not None
+    assert ordered.layout is not None
+    graph, order = loaded.layout.graph, recomputed.order
+    check_order(order_problem(loaded.layout), order)
+    runs = [without_inner_order(operator) for operator in ordered.layout.graph.operators]
+    if runs != [without_inner_order(graph.operators[at]) for at in order]:
+        raise PlanError("the operators that run again are not those of the program")
+    problem = recomputed.problem
+    question = again_of(ordered.layout, costs)
+    if question.problem.fingerprint != problem.fingerprint:
+        raise PlanError("the re-runs are of another program, or with other costs")
+    place = {op: at for at, op in enumerate(order)}
+    sequence = [place[op] for op in recomputed.runs]
+    before = find_load_before(loaded.layout)
+    claim = check_recompute(
+        problem,
+        sequence,
+        recomputed.capacity,
+        extra=recomputed.extra,
+        bound=recomputed.bound,
+        certificate=recomputed.certificate,
+        floor=None if recomputed.floor <= before else recomputed.floor,
+        floor_certificate=recomputed.floor_certificate,
+    )
+    new = _lay_out(loaded, emit(question, sequence))
+    if new.problem.fingerprint != recomputed.loaded.problem.fingerprint:
+        raise PlanError("the program with copies does not run this sequence")
+    if not new.problem.max_load == recomputed.peak <= max(claim.peak, before):
+        raise PlanError(
+            f"the re-runs claim a load of {recomputed.peak} bytes, but it is {new.problem.max_load}"
+        )
+    if recomputed.bound > claim.extra:
+        raise PlanError(f"the bound of {recomputed.bound} is above the cost of a sequence")
+    return claim._replace(peak=new.problem.max_load, floor=max(claim.floor, before))
+
+
+def _require_types(graph: Graph, pure: Iterable[str]) -> None:
+    known = {operator.type for operator in graph.walk()}
+    for each in pure:
+        if each not in known:
+            raise GraphError(f"no operator is of the type {quoted(each)}, which is named as pure")
+
+
+def _explain(
+    found: _core.RecomputeResult, capacity: int, floor: int, operator: str, load: int
+) -> str:
+    """Return why there is no sequence."""
+    if capacity < floor:
+        what = f"operator {quoted(operator)}" if operator else "what is given or wanted"
+        gain = (
+            "; running operators again gains nothing, as the program needs no more without it"
+            if load <= floor
+            else ""
+        )
+        return (
+            f"{capacity} bytes are below the floor of {floor}: {what} needs as much, in any order "
+            f"and whatever runs again{gain}"
+        )
+    if found.status == "infeasible":
+        return f"proved: in no order and with no re-runs does the program fit into {capacity} bytes"
+    return (
+        f"no re-runs were found with which the program fits into {capacity} bytes; every sequence "
+        f"needs at least {floor}, and the best order without re-runs {load}"
+    )
+
+
+def _lay_out(loaded: Loaded, emitted: Emitted) -> Loaded:
+    """Return a program with copies, with the capacity of the given one."""
+    new = of_graph(emitted.graph, figures=loaded.figures, notes=loaded.notes)
+    problem = new.problem.with_capacity(loaded.problem.capacity)
+    return replace(new, source=loaded.source, problem=problem)
+
+
+def _for_core(problem: RecomputeProblem) -> _core.RecomputeProblem:
+    program: OrderProblem = problem.program
+    return _core.RecomputeProblem(
+        core_problem(program),
+        problem.cost,
+        problem.again.view(np.uint8),
+        problem.maker,
+        problem.move,
+    )
+
+
+def _columns(flow: object) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.array(flow, dtype=np.int64).reshape(-1, 3)
+
+
+def _certificate(found: _core.RecomputeResult) -> RecomputeBound | None:
+    proof = found.certificate
+    if proof.op < 0:
+        return None
+    leaves = tuple(
+        RecomputeLeaf(tuple(leaf.decisions), leaf.price, _columns(leaf.flow))
+        for leaf in proof.leaves
+    )
+    return RecomputeBound(proof.op, proof.unit, proof.scale, proof.shift, leaves)
+
+
+def _floor_certificate(found: _core.RecomputeResult) -> RecomputeFloor | None:
+    if found.floor_op < 0 or not found.floor_flow:
+        return None
+    return RecomputeFloor(found.floor_op, _columns(found.floor_flow))
