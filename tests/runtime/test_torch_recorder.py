@@ -503,6 +503,16 @@ class TestLog:
         trace = _Log([call]).recording({})
         assert rows(trace) == [(0, 1, 100, False), (1, 2, 50, False), (3, 4, 8, True)]
 
+    def test_a_thread_inside_the_call(self) -> None:
+        """Tests a node of the backward pass of a device, which is in the call on another thread."""
+        there = _Node("[memory]", 3, 128, 8)
+        there.start_tid = 9
+        node = _Node("autograd::engine::evaluate_function: ReluBackward0", 2, 5, [there])
+        call = _Node("memplan call", 0, 10, [_Node("[memory]", 1, 64, 100), node])
+        trace = _Log([call]).recording({})
+        assert rows(trace) == [(0, 2, 100, True), (1, 2, 8, True)]
+        assert trace.thread.tolist() == [0, 1]
+
 
 class _Node:
     """An event as the profiler's tree has them."""

@@ -350,6 +350,7 @@ def test_calls_on_different_streams_take_turns(monkeypatch: pytest.MonkeyPatch) 
     kept: list[NotingStream] = []
     memory: Any = [type("Block", (), {"record_stream": staticmethod(kept.append)})]
     monkeypatch.setattr(torch.cuda, "Stream", NotingStream)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: here)
     here.do("setup")
     queues = CudaQueues(torch.device("cuda"), {0, 1})
@@ -400,6 +401,24 @@ def test_calls_on_two_cuda_streams() -> None:
             results.append(fast(inputs[number % 2])["scores"])
     torch.cuda.synchronize()
     assert [n for n, one in enumerate(results) if not same_bits(one, wanted[n % 2])] == []
+
+
+@needs_device
+def test_a_graph_of_cuda_streams_replays() -> None:
+    """Tests that a call on several streams can be captured into one CUDA graph."""
+    torch.manual_seed(0)
+    model = Branches().eval().cuda()
+    x = torch.randn(2, 3, 16, 16, device="cuda")
+    program = capture_inference(model, (x,), streams=3)
+    fast = StreamRunner(plan_of(program), program)
+    fast(x)  # libraries make their workspaces
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = fast(x)["scores"]
+    for _ in range(20):
+        x.copy_(torch.randn_like(x))
+        graph.replay()
+        assert same_bits(result, fast(x)["scores"])
 
 
 @needs_device

@@ -76,13 +76,23 @@ def _get_stream() -> tuple[int, int]:
     return stream.device_index, stream.cuda_stream
 
 
-def _make_workspace() -> None:
-    """Let cuBLAS make its workspace for this thread and stream, if it has none there yet.
+_prepared = threading.local()
 
-    It keeps the workspace. Made during a call, it could get the range of a tensor of the model, and
-    hold the slab for ever.
+
+def _make_workspaces(where: tuple[int, int]) -> None:
+    """Let cuBLAS and cuBLASLt make their workspaces for this thread and stream.
+
+    They make them at their first use there, and keep them. Made during a call, they could get the
+    range of a tensor of the model, and hold the slab for ever.
     """
-    torch.cuda.current_blas_handle()
+    streams: set[tuple[int, int]] = vars(_prepared).setdefault("streams", set())
+    if where in streams:
+        return
+    with torch.no_grad():
+        matrix = torch.zeros(16, 16, device="cuda")
+        torch.mm(matrix, matrix)
+        torch.addmm(matrix[0], matrix, matrix)
+    streams.add(where)
 
 
 class CudaSlab(AbstractContextManager["CudaSlab"]):
@@ -142,7 +152,7 @@ class CudaSlab(AbstractContextManager["CudaSlab"]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model in a slab of the current stream."""
         where = _get_stream()
-        _make_workspace()
+        _make_workspaces(where)
         runner = self._runners.get(where)
         return (runner or self._open(where))(*args, **kwargs)
 

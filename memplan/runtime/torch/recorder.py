@@ -243,7 +243,9 @@ class _Log:
     def _take(self, event: Any, frame: _Frame) -> None:
         fields = event.extra_fields
         if fields.device.type == self._device:
-            place = (frame.scope, frame.allocations, self._threads[event.start_tid])
+            # The backward pass of a device is in nodes of the call, on a thread of autograd.
+            thread = self._threads.setdefault(event.start_tid, len(self._threads))
+            place = (frame.scope, frame.allocations, thread)
             self.events.append(_Event(event.start_time_ns, fields.ptr, fields.alloc_size, *place))
             frame.allocations += fields.alloc_size > 0
 

@@ -127,7 +127,7 @@ def check_random(program: Program) -> None:
 
 def _is_random(node: Any) -> bool:
     """Whether an operator draws random numbers; attention without dropout does not."""
-    target = getattr(node, "target", None)
+    target: Any = getattr(node, "target", None)
     if torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ()):
         return False
     names = [one.name for one in target._schema.arguments]

@@ -164,6 +164,9 @@ class CudaQueues(AbstractContextManager["CudaQueues"]):
         memory
             What the calls share. If it is dropped, it is reused after the last call only.
         """
+        if torch.cuda.is_current_stream_capturing():
+            yield  # into a graph: its replays are ordered by the streams that they are on
+            return
         current = torch.cuda.current_stream(self._device)
         current.wait_event(self._last)
         try:
