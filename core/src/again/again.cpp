@@ -51,7 +51,9 @@ class RecomputeSearch {
       result_.status = Status::kInfeasible;
     } else {
       run_order(kExponents[0]);
-      bound_moments();
+      best_moment_ = bound_moments(false, kShareOfBounds);
+      bound_ = best_moment_.found.bound;
+      if (!is_closed()) bound_in_order();
       if (!is_closed()) search_by_running();
       if (!is_closed() && options_.rules.repair) search_by_repair();
     }
@@ -60,10 +62,11 @@ class RecomputeSearch {
 
  private:
   bool is_closed() const {
-    if (stopped_ || bound_ > model_.total) return true;
+    if (stopped_ || least_extra() > model_.total) return true;
     return has_runs() && result_.extra <= least_extra();
   }
-  // What no allowed sequence goes below.
+
+  // What no sequence that is allowed goes below.
   std::int64_t least_extra() const {
     return options_.free_order ? bound_ : std::max(bound_, order_bound_);
   }
@@ -139,49 +142,59 @@ class RecomputeSearch {
     Branched found;
   };
 
-  // Bounds take a part of the budget at most.
-  void bound_moments() {
+  // The best bound of some moments, for any order or for the given one. Bounds take a part of the
+  // budget at most.
+  Moment bound_moments(bool in_order, double share) {
     const Budget& budget = options_.budget;
-    Stopper stopper(budget.seconds * kShareOfBounds, options_.interrupt);
+    Stopper stopper(budget.seconds * share, options_.interrupt);
     order::Counter counter(budget.nodes / kNodesForBounds, stopper);
-    bound_moments(counter);
-    nodes_ += counter.used();
-    stopped_ |= stopper.interrupted();
-  }
-
-  void bound_moments(order::Counter& counter) {
     std::vector<Moment> moments;
     for (const OperatorIdx op : choose_moments()) {
       if (counter.is_spent() && !moments.empty()) break;
-      CutNetwork network(model_, scaling_, op);
+      CutNetwork network = make_network(op, in_order);
       moments.push_back({op, bound_root(model_, network, scaling_, capacity_, enough(), counter)});
     }
     std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) {
       return a.found.bound > b.found.bound;
     });
+    Moment best{kNoOperator, {}};
     for (std::size_t i = 0; i < moments.size(); ++i) {
       Moment& moment = moments[i];
-      if (i < kBranched && options_.rules.branching && bound_ < enough()) {
-        CutNetwork network(model_, scaling_, moment.op);
+      if (i < kBranched && options_.rules.branching && best.found.bound < enough()) {
+        CutNetwork network = make_network(moment.op, in_order);
         const std::size_t most = std::min(kMostCases, kMostArcs / (network.arcs() + 1) + 2);
         branch(model_, network, scaling_, capacity_, enough(), most, counter, moment.found);
       }
-      if (moment.found.bound <= bound_) continue;
-      bound_ = moment.found.bound;
-      best_moment_ = std::move(moment);
+      if (moment.found.bound > best.found.bound) best = std::move(moment);
     }
+    nodes_ += counter.used();
+    stopped_ |= stopper.interrupted();
+    return best;
+  }
+
+  CutNetwork make_network(OperatorIdx op, bool in_order) const {
+    if (!in_order) return CutNetwork(model_, scaling_, op);
+    std::vector<std::uint8_t> done(given_.size(), 0);
+    std::fill(done.begin(), done.begin() + op, std::uint8_t{1});
+    return CutNetwork(model_, scaling_, op, done);
+  }
+
+  void bound_in_order() {
+    Moment moment = bound_moments(true, kShareOfBounds / 2);
+    order_bound_ = moment.found.bound;
+    order_pick_ = std::move(moment.found.best);
   }
 
   // A bound that is enough to end: more than all re-runs cost, if nothing is found yet.
   std::int64_t enough() const { return has_runs() ? result_.extra : model_.total + 1; }
 
-  // Runs the given order with several ways to choose what is dropped: first as the solution of the
-  // bound does, which drops what it runs again and keeps the rest.
+  // Runs the given order with several ways to choose what is dropped: first as the solutions of the
+  // bounds do, which drop what they run again and keep the rest.
   void search_by_running() {
-    std::vector<double> weight;
-    if (options_.rules.guide && !best_moment_.found.best.done.empty()) {
+    for (const Pick* pick : {&best_moment_.found.best, &order_pick_}) {
+      if (!options_.rules.guide || pick->done.empty()) continue;
       for (const int strength : {13, 4}) {
-        weight = guided(best_moment_.found.best, strength);
+        const std::vector<double> weight = guided(*pick, strength);
         for (const int depth : {40, 4}) {
           Scoring scoring;
           scoring.depth = depth;
@@ -239,9 +252,10 @@ class RecomputeSearch {
     }
     result_.bound = bound_ * model_.unit;
     result_.order_bound = std::max(order_bound_ * model_.unit, result_.bound);
-    if (has_runs() && result_.extra <= least_extra() * model_.unit)
+    if (has_runs() && result_.extra <= least_extra() * model_.unit) {
       result_.status = Status::kOptimal;
-    if (!has_runs() && bound_ > model_.total) result_.status = Status::kInfeasible;
+    }
+    if (!has_runs() && least_extra() > model_.total) result_.status = Status::kInfeasible;
     if (best_moment_.op != kNoOperator) {
       CutNetwork network(model_, scaling_, best_moment_.op);
       result_.certificate = make_proof(model_, network, scaling_, capacity_, best_moment_.op,
@@ -268,6 +282,7 @@ class RecomputeSearch {
   std::int64_t nodes_ = 0;        // of bounds
   bool stopped_ = false;          // by the caller, within a bound
   Moment best_moment_{kNoOperator, {}};
+  Pick order_pick_;
   RecomputeResult result_;
 };
 
