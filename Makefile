@@ -59,9 +59,9 @@ quick: .venv/.tools ## Lint, types, the core as shipped, and the fast tests.
 test: check .venv/.sources ## Run all that a change must pass.
 	pytest -q -n $(JOBS) -m 'not deep'
 
-# MEMPLAN_DEEP has properties in C++ tried as often as finds what is rare.
+# Of the random cases that look for what is rare, a share: MEMPLAN_DEEP=1 tries all of them.
 deep: .venv/.sources ## Run what takes its time: what the solver may not lose, properties tried often, fuzzers, models of wheels, pages in a browser, the site.
-	@$(call build_core,sanitize) && MEMPLAN_DEEP=1 ctest --preset sanitize --label-regex repeated
+	@$(call build_core,sanitize) && MEMPLAN_DEEP=$${MEMPLAN_DEEP:-3} ctest --preset sanitize --label-regex repeated
 	build/sanitize/core/tests/fuzz_c_api 20000
 	pytest -q -n $(JOBS) -m deep
 

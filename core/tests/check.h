@@ -1,6 +1,7 @@
 // The least that a test needs: named cases, and a failure that shows what was expected.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -43,9 +44,12 @@ void require_equal(const A& a, const B& b, const char* text, const char* file, i
 }
 
 // How often a property is tried at random: `usual` times cover each mix of constraints, and `deep`
-// times, which `make deep` asks for with MEMPLAN_DEEP, look for what is rare.
+// times, which MEMPLAN_DEEP=1 asks for, look for what is rare; MEMPLAN_DEEP=N tries an Nth of them.
 inline unsigned rounds(unsigned usual, unsigned deep) {
-  return std::getenv("MEMPLAN_DEEP") != nullptr ? deep : usual;
+  const char* const share = std::getenv("MEMPLAN_DEEP");
+  return share == nullptr
+             ? usual
+             : std::max(usual, deep / static_cast<unsigned>(std::max(1, std::atoi(share))));
 }
 
 // Runs all cases, or those with `part` in their names, and shows the slow ones.

@@ -38,7 +38,7 @@ Problem flat(oracle::Generator& random, int steps) {
 
 TEST(bounds_of_windows_are_true_under_every_mix_of_constraints) {
   constexpr Bytes kLimit = 36;
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < check::rounds(200, 600); ++seed) {
     oracle::Generator random(seed + 7);
     const Problem problem = random.problem(6, 6, 5, oracle::features(seed % oracle::kFeatureSets));
     const Bytes best = oracle::least_peak(problem, kLimit);

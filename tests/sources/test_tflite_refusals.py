@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rounds import rounds
 from tflite_models import Writer, chain, constant, floats
 from tflite_operators import TYPES, build, cases_of, pairs_of, try_all
 
@@ -183,7 +184,9 @@ def test_operators_are_named_by_their_places() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [250, pytest.param(10_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "count", [250, pytest.param(rounds(2_500, 10_000), marks=pytest.mark.deep)]
+)
 def test_the_table_is_what_tflm_takes(count: int) -> None:
     """Tests operators and types: what the table refuses TFLM refuses; so it is where types matter.
 

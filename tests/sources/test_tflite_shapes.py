@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import pytest
+from rounds import rounds
 from tflite_shapes import OPERATORS, draw_operator
 
 from memplan.sources.tflite.model import parse
@@ -68,8 +69,8 @@ def test_shapes_are_those_of_litert() -> None:
 
 @pytest.mark.deep
 def test_shapes_of_many_operators_are_those_of_litert() -> None:
-    """Tests 100 000 random operators."""
-    compare(1, 100_000)
+    """Tests thousands of random operators."""
+    compare(1, rounds(10_000, 100_000))
 
 
 def test_every_rule_is_drawn() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rounds import rounds
 
 pytest.importorskip("onnx")
 import numpy as np
@@ -238,8 +239,9 @@ def test_a_band_of_one_row_is_no_picture_of_one_row() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("draw_one", DRAWS, ids=lambda one: one.__name__)
 def test_parts_of_many_operators_are_equal_to_the_whole(draw_one: Any) -> None:
-    """Tests 1000 more of each kind."""
-    assert sum(check(draw_one, seed) for seed in range(40, 1040)) > 500
+    """Tests hundreds more of each kind."""
+    count = rounds(200, 1_000)
+    assert sum(check(draw_one, seed) for seed in range(40, 40 + count)) > count // 2
 
 
 # Networks
