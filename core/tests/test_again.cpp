@@ -353,6 +353,135 @@ void check_against_all(unsigned seed, const Shape& shape, bool free_order, Tally
   tally.closed += result.status == Status::kOptimal ? 1 : 0;
 }
 
+// A step of training: operator i + 1 reads what i made, and operator 2 n - 1 - i reads what i and
+// the one before it made.
+RecomputeProblem chain(int layers, Bytes size, std::int64_t cost) {
+  RecomputeProblem problem;
+  const int n = 2 * layers;
+  problem.program.workspace.assign(n, 0);
+  problem.cost.assign(n, cost);
+  problem.again.assign(n, 1);
+  problem.program.user_begin = {0};
+  for (int v = 0; v < n; ++v) {
+    problem.program.size.push_back(size);
+    problem.program.given.push_back(0);
+    problem.program.wanted.push_back(v == n - 1 ? 1 : 0);
+    problem.maker.push_back(v);
+    problem.move.push_back(-1);
+    problem.program.user.push_back(v);
+    if (v + 1 < n) problem.program.user.push_back(v + 1);
+    if (v + 1 < layers) problem.program.user.push_back(n - 1 - v);
+    problem.program.user_begin.push_back(static_cast<std::int64_t>(problem.program.user.size()));
+  }
+  return problem;
+}
+
+std::vector<OperatorIdx> first_runs(const std::vector<OperatorIdx>& runs) {
+  std::vector<OperatorIdx> first;
+  for (const OperatorIdx op : runs) {
+    if (std::find(first.begin(), first.end(), op) == first.end()) first.push_back(op);
+  }
+  return first;
+}
+
+TEST(the_same_budget_in_nodes_gives_the_same_answer) {
+  const RecomputeProblem problem = chain(20, 100, 7);
+  RecomputeOptions options;
+  options.budget.nodes = 600;
+  options.free_order = false;
+  const RecomputeResult one = recompute(problem, 700, options);
+  const RecomputeResult other = recompute(problem, 700, options);
+  CHECK(has_plan(one.status) && one.runs == other.runs);
+  CHECK(one.bound == other.bound && one.nodes == other.nodes);
+  CHECK(std::is_sorted(one.runs.begin(), one.runs.begin() + 20));
+  const std::vector<OperatorIdx> first = first_runs(one.runs);
+  CHECK(std::is_sorted(first.begin(), first.end()));
+}
+
+TEST(a_chain_fits_down_to_its_floor) {
+  const RecomputeProblem problem = chain(12, 100, 7);
+  RecomputeOptions options;
+  options.budget.nodes = 3000;
+  const Bytes floor = recompute(problem, 0).floor;
+  CHECK_EQ(floor, 300);
+  CHECK(recompute(problem, floor - 1, options).status == Status::kInfeasible);
+  const RecomputeResult result = recompute(problem, floor, options);
+  CHECK(has_plan(result.status) && load_of(problem, result.runs).peak == floor);
+  CHECK(result.bound % 7 == 0 && result.extra % 7 == 0);
+}
+
+// Sizes near 2^62 and costs near 2^53 give the answer of small numbers.
+TEST(large_numbers_do_not_change_the_answer) {
+  const RecomputeProblem problem = chain(12, 100, 7);
+  RecomputeProblem large = problem;
+  for (Bytes& size : large.program.size) size *= kMaxBytes / 2400;
+  for (std::int64_t& cost : large.cost) cost *= (std::int64_t{1} << 53) / 200;
+  RecomputeOptions options;
+  options.budget.nodes = 3000;
+  for (const Bytes capacity : {900, 1000, 1100}) {
+    const RecomputeResult small = recompute(problem, capacity, options);
+    const RecomputeResult found = recompute(large, capacity * (kMaxBytes / 2400), options);
+    CHECK(small.status == Status::kOptimal && found.status == Status::kOptimal);
+    CHECK_EQ(found.extra, small.extra * ((std::int64_t{1} << 53) / 200));
+    Referee referee(large, capacity * (kMaxBytes / 2400), found.certificate.op);
+    CHECK_EQ(referee.check_proof(found.certificate), found.bound);
+  }
+}
+
+TEST(a_product_of_price_and_bytes_is_exact) {
+  CHECK_EQ(again::price_of(kMaxBytes, kMaxBytes, 66), std::int64_t{1} << 58);
+  CHECK_EQ(again::price_of((std::int64_t{1} << 62) - 1, 3, 4),
+           (3 * ((std::int64_t{1} << 60) - 1)) / 4);
+  CHECK_EQ(again::price_of(1000003, 999983, 4), 1000003LL * 999983 / 16);
+  CHECK_EQ(again::price_of(kMaxBytes, kMaxBytes, 4), std::int64_t{1} << 60);
+}
+
+TEST(a_wrong_problem_is_refused) {
+  const auto refused = [](const auto& change) {
+    RecomputeProblem problem = chain(3, 10, 1);
+    change(problem);
+    return !memplan::check(problem).empty();
+  };
+  CHECK(!refused([](RecomputeProblem&) {}));
+  CHECK(refused([](RecomputeProblem& problem) { problem.cost[0] = -1; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.cost[0] = std::int64_t{1} << 53; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.cost.pop_back(); }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.maker.pop_back(); }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.maker[0] = 1; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.maker[0] = 99; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.program.given[0] = 1; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.move[0] = 5; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.program.in_place.push_back({1, 0, 1}); }));
+}
+
+TEST(an_illegal_sequence_has_no_load) {
+  RecomputeProblem problem = chain(2, 10, 1);
+  problem.again[0] = 0;
+  CHECK_EQ(load_of(problem, {0, 1, 2, 1, 3}).extra, 1);
+  const std::vector<std::vector<OperatorIdx>> illegal{
+      {0, 1, 2}, {1, 0, 2, 3}, {0, 1, 0, 2, 3}, {0, 1, 2, 9}, {-1, 0, 1, 2, 3}};
+  for (const std::vector<OperatorIdx>& runs : illegal) {
+    bool refused = false;
+    try {
+      load_of(problem, runs);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+TEST(an_interrupt_ends_the_search_with_what_is_found) {
+  RecomputeOptions options;
+  options.free_order = false;
+  bool stops = false;
+  options.interrupt = [&] { return stops; };
+  stops = true;
+  const RecomputeResult result = recompute(chain(400, 100, 7), 4000, options);
+  CHECK(result.interrupted);
+  CHECK(!has_plan(result.status) || result.peak <= 4000);
+}
+
 TEST(bounds_and_sequences_agree_with_an_exact_search) {
   Tally tally;
   const unsigned rounds = check::rounds(400, 20000);

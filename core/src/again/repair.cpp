@@ -8,11 +8,12 @@ namespace memplan::again {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr std::size_t kStarts = 60;       // attempts to make a sequence fit at all
-constexpr std::size_t kMostSteps = 400;   // insertions of one repair, and one for each operator
-constexpr std::size_t kMostInputs = 80;   // that are made again with one operator
-constexpr std::size_t kFruitless = 4000;  // rounds without a better sequence
-constexpr std::size_t kReturn = 200;      // rounds from one return to the best sequence to the next
+constexpr std::size_t kStarts = 2000;  // attempts to make a sequence fit at all
+constexpr std::size_t kTriesOfStep = 10;
+constexpr std::size_t kMostSteps = 400;    // insertions of one repair, and one for each operator
+constexpr std::size_t kMostInputs = 80;    // that are made again with one operator
+constexpr std::size_t kFruitless = 20000;  // rounds without a better sequence
+constexpr std::size_t kReturn = 200;  // rounds from one return to the best sequence to the next
 
 // How far a run can move towards the front (step -1) or the back (step 1): up to the next run that
 // makes what it reads, reads what it makes, waits for it, or is one of the same operator.
@@ -66,15 +67,34 @@ double Repair::drawn_factor(int noise) {
   return exponent >= 0 ? part * (1 << exponent) : part / (1 << -exponent);
 }
 
+// Tries the wanted capacity first. When that fails for some time, the next capacity to try is
+// halfway from it to one that a sequence is known to fit into, at first the peak of the order. A
+// sequence that fits there is where the wanted capacity is tried from again.
 bool Repair::start(const std::vector<OperatorIdx>& order) {
+  const Bytes wanted = capacity_;
+  std::vector<OperatorIdx> current = order;
+  timeline_.set(order);
+  const Bytes peak = timeline_.peak();
+  Bytes fitted = peak;  // what the current sequence fits into
+  Bytes next = wanted;
   for (std::size_t tries = 0; tries < kStarts && !counter_.take(); ++tries) {
-    std::vector<OperatorIdx> runs = order;
-    if (free_order_ && tries > 0) move_runs(runs, 20 * tries);
-    if (!mend(runs, model_.total * 4 + 1, tries > 0 ? 1 : 0)) continue;
-    leave_out(runs);
-    start_from(std::move(runs));
-    return true;
+    capacity_ = next;
+    std::vector<OperatorIdx> runs = tries % kTriesOfStep == 0 ? current : ruined(current);
+    if (free_order_ && tries % kTriesOfStep > 0) move_runs(runs, 10 + below(100));
+    if (mend(runs, model_.total * 4 + 1, static_cast<int>(below(3)))) {
+      leave_out(runs);
+      current = std::move(runs);
+      fitted = next;
+      if (fitted == wanted) {
+        start_from(std::move(current));
+        return true;
+      }
+      next = wanted;
+    } else if (tries % kTriesOfStep == kTriesOfStep - 1) {
+      next += (fitted - next) / 2;
+    }
   }
+  capacity_ = wanted;
   return false;
 }
 
