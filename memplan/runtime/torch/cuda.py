@@ -11,7 +11,8 @@ With a `torch.cuda.MemPool`, PyTorch requests whole segments, and its caching al
 places of tensors in them. To follow a plan, each tensor needs a request of its own. So this uses a
 `CUDAPluggableAllocator`, which replaces the caching allocator in the whole process. It keeps freed
 memory outside of plans, and reuses it by exact size and stream. With every pluggable allocator
-PyTorch has no memory statistics, snapshots, memory pools and CUDA graphs.
+PyTorch has no memory statistics, snapshots and memory pools; a call can still be captured into a
+CUDA graph.
 """
 
 from __future__ import annotations
