@@ -39,9 +39,9 @@ def _sleep_on_device(seconds: float) -> None:
 class StreamRunner:
     """Runs a program on its streams, with its tensors at planned offsets of one slab.
 
-    The slab is made once. Calls from several threads run one after the other, as they share it. On a
-    CUDA device this holds for different current streams too, and a call can be captured into a CUDA
-    graph after a first one, unless the optimizer is Adam, whose step number would stay.
+    The slab is made once. Calls from several threads run one after the other, as they share it. On
+    a CUDA device this holds for different current streams too, and a call can be captured into a
+    CUDA graph after a first one, unless the optimizer is Adam, whose step number would stay.
 
     Parameters
     ----------
