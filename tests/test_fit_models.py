@@ -1,4 +1,4 @@
-"""What `fit` does with fourteen models at four sizes each: of wheels, of papers and of ours."""
+"""What `fit` does with fourteen models, of wheels, of papers and of ours, at up to four sizes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_models import WHEELS, in_wheel, light, model, node, value
+from rounds import ALL
 from tflite_models import model_named
 
 import memplan as mp
@@ -162,12 +163,16 @@ def test_models_fit_or_the_floor_is_named(name: str, tmp_path: Path) -> None:
     assert reason
     assert floor <= least.arena
     offsets = next(each.arena for each in least.steps if each.lever == "offsets")
-    for size in (offsets, (offsets + least.arena) // 2, least.arena, floor - 1):
+    sizes = [(offsets + least.arena) // 2, least.arena, floor - 1]
+    if not ALL:  # each takes as long as all else together
+        sizes = [sizes[[*MODELS].index(name) % 3]]
+    for size in (offsets, *sizes):
         out.unlink(missing_ok=True)
         found = mp.fit(path, size, out=out, dims=dims, nodes=NODES)
         assert found.fits == out.exists() == (found.arena <= size)
         assert found.fits or size < least.arena
         if found.fits:
-            assert found.extra <= least_work(path, out, size, dims) + 1e-12
+            if found.extra > 0:
+                assert found.extra <= least_work(path, out, size, dims) + 1e-12
             assert found.comparison is None or found.comparison.difference == 0
             assert (measure(out, dims) or 0) <= size
