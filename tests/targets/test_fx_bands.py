@@ -61,8 +61,8 @@ def check(draw_one: Callable[[random.Random], Any], seed: int) -> bool:
 
 @pytest.mark.parametrize("draw_one", DRAWS, ids=lambda one: one.__name__)
 def test_parts_of_operators_are_equal_to_the_whole(draw_one: Any) -> None:
-    """Tests 25 random operators of each kind, in random bands."""
-    assert sum(check(draw_one, seed) for seed in range(25)) > 12
+    """Tests 12 random operators of each kind, in random bands."""
+    assert sum(check(draw_one, seed) for seed in range(12)) > 6
 
 
 @pytest.mark.deep
