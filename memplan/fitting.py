@@ -1,7 +1,7 @@
 """Makes a program fit into the memory that there is, at the least cost: `memplan fit`.
 
-What costs nothing comes first: offsets, writes over inputs, the order of operators. Bands, which
-repeat some work, come last, with as little of it as fits.
+What costs nothing comes first: offsets, writes over inputs, the order of operators. Operators that
+run again, and bands, come last, with as little repeated work as fits.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ def fit(
     dims
         See `memplan.load`.
     max_extra
-        The most work that bands may add, as a share of the multiplications of the program; no limit
-        by default.
+        The most work that may be added, as a share of that of the program; no limit by default.
     head_only
         Whether the size is that of the plan alone, without what TFLM keeps beside it.
     allow_inexact
@@ -131,7 +130,8 @@ def find_fit(
         head_only=head_only,
     )
     capacity = None if size is None else parse_size(size)
-    asked |= {"in_place": True, "order": True, "bands": True, "first_fit": True}
+    asked |= {"in_place": True, "order": True, "again": True, "bands": True}
+    asked["first_fit"] = True
     found = arrange(writer, capacity=capacity, exact=not allow_inexact, **asked)
     if out is not None and capacity is not None and found.fits and not allow_inexact:
         found.require_equal()

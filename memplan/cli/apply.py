@@ -39,6 +39,13 @@ def command(
             "(.tflite, --c-header), or without one (.onnx).",
         ),
     ] = False,
+    recompute: Annotated[
+        bool,
+        typer.Option(
+            "--recompute",
+            help="Run operators again so that --capacity is enough (.onnx, --c-header).",
+        ),
+    ] = False,
     bands: Annotated[
         bool,
         typer.Option(
@@ -94,7 +101,8 @@ def command(
 ) -> None:
     """Write a plan where a runtime uses it: into a TFLite model, as a C header, or as TFLM's shim.
 
-    With --order or --bands, the program itself is changed; this can write ONNX models too. The
+    With --order, --recompute or --bands, the program itself is changed; this can write ONNX models
+    too. The
     input file is not changed unless --overwrite is given. All outputs contain the same plan, that
     of `memplan plan` with the same options. Either all outputs are written or none. A plan of
     another model is rejected, and the message says what differs.
@@ -110,11 +118,14 @@ def command(
         raise typer.BadParameter("name an output: --output, --overwrite, --c-header or --shim")
     asked = {"--output": out, "--c-header": header, "--shim": shim}
     output.check_outputs(asked, input, *([plan] if plan else []))
-    if rewriting.pure and not (order or bands):
-        raise typer.BadParameter("it needs --order or --bands", param_hint="'--pure'")
-    if (rewriting.max_extra is not None or rewriting.allow_inexact) and not bands:
+    if recompute and budget is None:
+        raise typer.BadParameter("it needs --capacity", param_hint="'--recompute'")
+    if rewriting.pure and not (order or bands or recompute):
+        message = "it needs --order, --recompute or --bands"
+        raise typer.BadParameter(message, param_hint="'--pure'")
+    if (rewriting.max_extra is not None or rewriting.allow_inexact) and not (bands or recompute):
         hint = "'--allow-inexact'" if rewriting.max_extra is None else "'--max-extra-macs'"
-        raise typer.BadParameter("it needs --bands", param_hint=hint)
+        raise typer.BadParameter("it needs --bands or --recompute", param_hint=hint)
     if plan is not None and (in_place or replan or alignment > 1):
         raise typer.BadParameter(
             "leave out --in-place, --replan and --alignment", param_hint="'--plan'"
@@ -133,7 +144,7 @@ def command(
         limit_factor=limit_factor,
         allow_refused=rewriting.allow_refused,
     )
-    if bands or order:
+    if bands or order or recompute:
         if shim or plan or paths.path or (bands and (order or alignment > 1)):
             message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
             raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
@@ -147,7 +158,8 @@ def command(
             rewriting,
             header=bool(header),
             name=name,
-            order=order or (not header and detect(input) == "tflite"),
+            order=order or recompute or (not header and detect(input) == "tflite"),
+            again=recompute,
             bands=bands,
             capacity=budget,
             **vars(limits),

@@ -26,7 +26,7 @@ def write_arranged(
 ) -> None:
     """Write a program in another order, or in bands.
 
-    `asked` are more arguments of `memplan.arrange`: `order`, `bands`, `capacity`, and limits.
+    `asked` are more arguments of `memplan.arrange`: `order`, `again`, `bands`, `capacity`, limits.
     """
     from memplan import formats
     from memplan.pipeline import arrange
@@ -34,7 +34,9 @@ def write_arranged(
 
     writer = _choose_writer(input, model, out, header=header, name=name)
     is_onnx = not header and detect(input) == "onnx"
-    if not (header or asked["bands"]) and (model.alignment > 1 or (is_onnx and asked["capacity"])):
+    if not (header or asked["bands"] or asked["again"]) and (
+        model.alignment > 1 or (is_onnx and asked["capacity"])
+    ):
         raise typer.BadParameter(
             "leave out --alignment and, for an ONNX model, --capacity", param_hint="'--order'"
         )
@@ -53,14 +55,18 @@ def write_arranged(
     reading.refuse_notes(input, notes if model.strict else ())
     formats.write_files({out: found.data})
     output.line(f"{out}: written")
+    if asked["again"]:
+        _show_again(found)
     if asked["bands"]:
         _show_bands(found, compared=not header)
-    else:
+    elif not asked["again"]:
         _show_order(found, measured=details is not None)
     if is_onnx:
         from memplan.targets import onnx, onnx_bands
 
         output.line(onnx_bands.HOW_TO_RUN if asked["bands"] else onnx.HOW_TO_RUN)
+        if found.again is not None:
+            output.line(onnx.HOW_TO_RUN_AGAIN)
         show_notes(notes)
     else:
         show(found.planned, (), details, notes)
@@ -103,6 +109,17 @@ def _show_order(found: Arranged, *, measured: bool) -> None:
     others = [draft.arena for draft in found.drafts if draft is not best]
     if found.is_reordered or (others and others[-1] != found.arena):
         output.line(f"        {exact(others[-1] if others else found.arena)} {other}")
+
+
+def _show_again(found: Arranged) -> None:
+    """Say what runs again, or why nothing does."""
+    from memplan.view.units import exact
+
+    words = next((step.words for step in found.steps if step.lever == "again"), "")
+    output.line(f"again   {words or 'nothing: the program fits without'}")
+    output.line(f"arena   {exact(found.arena)}; {exact(found.plain.arena)} without more work")
+    if found.again is not None:
+        output.line(f"work    {found.extra:.2%} more")
 
 
 def _show_bands(found: Arranged, *, compared: bool) -> None:

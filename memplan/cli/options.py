@@ -218,8 +218,8 @@ States = Annotated[
     typer.Option(
         "--states",
         min=1,
-        help="Stop the search for an order after this many states; unlike a time, this gives the "
-        "same order on every machine.",
+        help="Stop the search for an order, or for re-runs, after this many states; unlike a time, "
+        "this gives the same answer on every machine.",
     ),
 ]
 Pure = Annotated[

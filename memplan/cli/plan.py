@@ -13,13 +13,14 @@ import typer
 from memplan.cli import fit, options, output, reading
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
+from memplan.cli.recompute import summarise_again
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.planning import Planned
     from memplan.problem import Problem
-    from memplan.rewrite import Reordered
+    from memplan.rewrite import Recomputed, Reordered
     from memplan.sources import Figure, Loaded
     from memplan.yardsticks.torch_run import Measured
 
@@ -53,6 +54,12 @@ def command(
         bool,
         typer.Option(
             "--order", help="First find the order of operators with the least load, and plan that."
+        ),
+    ] = False,
+    recompute: Annotated[
+        bool,
+        typer.Option(
+            "--recompute", help="Run operators again so that the plan fits into --capacity."
         ),
     ] = False,
     pure: options.Pure = None,
@@ -95,10 +102,14 @@ def command(
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
-    _check_order(order, pure, out, format, measure)
+    _check_order(order or recompute, pure, out, format, measure)
+    if recompute and (order or constraints.capacity is None):
+        raise typer.BadParameter(
+            "it needs --capacity, and takes the best order itself", param_hint="'--recompute'"
+        )
     output.check_libraries(input, extras=("torch",) * measure, solvers=[solver])
     # Reserved ranges and pins are for what is planned.
-    held = options.Constraints(constraints.capacity) if order else constraints
+    held = options.Constraints(constraints.capacity) if order or recompute else constraints
     loaded = reading.read_input(input, model, held)
 
     from memplan import formats
@@ -107,19 +118,20 @@ def command(
     if progress is None:
         progress = sys.stderr.isatty() and not quiet and not as_json
 
-    def take_order(found: Reordered) -> Loaded:
+    def take_order(found: Reordered | Recomputed) -> Loaded:
         if found.interrupted:
             output.message("interrupted: the best order so far is planned")
         if out is not None:
             from memplan.rewrite import require_stored
 
-            require_stored(loaded, found, input)
+            require_stored(loaded, _list_runs(found), found.loaded, input)
         return constraints.add_to(found.loaded)
 
     with ProgressLine() if progress else nullcontext() as watch:
         planned, interrupted, ordered = _plan(
             loaded,
-            take_order if order else None,
+            take_order if order or recompute else None,
+            constraints.capacity if recompute else None,
             in_place=model.in_place,
             solver=solver,
             objective="min_peak" if minimize else None,
@@ -173,11 +185,12 @@ def _check_order(
     """Refuse what says nothing about the plan of another order."""
     if not order:
         if pure:
-            raise typer.BadParameter("it needs --order", param_hint="'--pure'")
+            raise typer.BadParameter("it needs --order or --recompute", param_hint="'--pure'")
         return
     if measure:
         raise typer.BadParameter(
-            "PyTorch runs the order of the file; leave out --order", param_hint="'--measure'"
+            "PyTorch runs the order of the file; leave out --order and --recompute",
+            param_hint="'--measure'",
         )
     csv = format is options.PlanFormat.CSV or (format is None and not (out or "").endswith(".json"))
     if out is not None and csv:
@@ -187,7 +200,14 @@ def _check_order(
         )
 
 
-def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:
+def _list_runs(found: Reordered | Recomputed) -> Sequence[int]:
+    """Return which operator of the file runs at each place."""
+    from memplan.rewrite import Recomputed
+
+    return found.runs if isinstance(found, Recomputed) else found.order
+
+
+def _with_order(plan: Plan, problem: Problem, found: Reordered | Recomputed) -> Plan:
     """Return a plan that says which order of the operators it is for."""
     from memplan.plan import Plan
 
@@ -197,7 +217,7 @@ def _with_order(plan: Plan, problem: Problem, found: Reordered) -> Plan:
         status=plan.status,
         lower_bound=plan.lower_bound,
         solver=plan.solver,
-        stats={**plan.stats, "order": list(found.order)},
+        stats={**plan.stats, "order": list(_list_runs(found))},
         conflict=plan.conflict,
     )
 
@@ -209,17 +229,21 @@ def _of_given_order(figure: Figure) -> Figure:
 
 def _plan(
     loaded: Loaded,
-    take_order: Callable[[Reordered], Loaded] | None,
+    take_order: Callable[[Reordered | Recomputed], Loaded] | None,
+    capacity: int | None,
     *,
     pure: Sequence[str],
     **search: Any,
-) -> tuple[Planned, bool, Reordered | None]:
+) -> tuple[Planned, bool, Reordered | Recomputed | None]:
     """Return the plan, whether Ctrl-C cut the search short, and the order that was looked for."""
     from memplan.planning import PlanningInterrupted, plan_model
 
     if take_order is not None:
-        from memplan.pipeline import Plain, plan_in_order
+        from memplan.pipeline import Plain, plan_again, plan_in_order
 
+        if capacity is not None:
+            again = plan_again(Plain(loaded, constrain=take_order), capacity, pure=pure, **search)
+            return again.planned, again.interrupted, again.again
         found = plan_in_order(Plain(loaded, constrain=take_order), pure=pure, **search)
         return found.planned, found.interrupted, found.order
     try:
@@ -238,7 +262,7 @@ class Report:
     interrupted: bool
     figures: Sequence[Figure]
     measured: Measured | None
-    order: Reordered | None = None
+    order: Reordered | Recomputed | None = None
 
     def show(self, top: int) -> None:
         """Print the report for people."""
@@ -289,11 +313,20 @@ class Report:
             "nodes": plan.stats.get("nodes"),
             "conflict": list(plan.conflict),
             "problem": problem.fingerprint,
-            "order": None if self.order is None else summarise(self.order),
+            **_summarise_lever(self.order),
             "output": out if plan.has_offsets else None,
             "proof": proof if plan.stats.get("proof") else None,
             "notes": [asdict(note) for note in self.loaded.notes],
         }
+
+
+def _summarise_lever(found: Reordered | Recomputed | None) -> dict[str, object]:
+    from memplan.rewrite import Recomputed, Reordered
+
+    return {
+        "order": summarise(found) if isinstance(found, Reordered) else None,
+        "again": summarise_again(found) if isinstance(found, Recomputed) else None,
+    }
 
 
 def _exit_code(plan: Plan, interrupted: bool) -> int:

@@ -20,7 +20,7 @@ __all__ = ["GROUP", "Commands"]
 GROUP = "memplan.commands"
 # Our commands as the help shows them; the module of each has its name.
 _PANELS = {
-    "Plan": ("fit", "plan", "order", "verify"),
+    "Plan": ("fit", "plan", "order", "recompute", "verify"),
     "Understand": ("inspect", "compare", "bands", "view"),
     "Hand over": ("apply", "convert", "record"),
     "Research": ("solvers",),

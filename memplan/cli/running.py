@@ -24,7 +24,7 @@ _PANELS = {
     "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",
-    "Search": "--timeout --nodes --states --threads --seed --solver --order --bands "
+    "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "
     "--max-extra-macs --pure",
     "Input": "--dim --include --exclude --path --known --device --runtime-order --strict "
     "--limit-factor",

@@ -1,12 +1,12 @@
 """Rewrites a program by the levers that are allowed, and plans it, for the runtime that it is for.
 
 `arrange` is the one way from a program to another one that needs less: it shares out time and work,
-and keeps the best; `plan_in_order` is the case of one lever. A `Writer` is what it knows of a
-runtime.
+and keeps the best; `plan_in_order` and `plan_again` are the cases of one lever. A `Writer` is what
+it knows of a runtime.
 """
 
 from memplan.pipeline.arranged import Arranged, Draft, Step
-from memplan.pipeline.arranging import arrange, plan_in_order
+from memplan.pipeline.arranging import arrange, plan_again, plan_in_order
 from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "Written",
     "arrange",
     "graph_of",
+    "plan_again",
     "plan_in_order",
 ]

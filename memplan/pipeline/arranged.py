@@ -9,7 +9,7 @@ from memplan.notes import Note
 from memplan.pipeline.writers import Comparison, Variant, Written, graph_of
 from memplan.plan import Plan
 from memplan.planning import Planned
-from memplan.rewrite import Reordered, find_floor
+from memplan.rewrite import Recomputed, Reordered, find_floor
 from memplan.rewrite.bands import Cut, Frontier, Point
 
 __all__ = ["Arranged", "Draft", "Step"]
@@ -17,17 +17,23 @@ __all__ = ["Arranged", "Draft", "Step"]
 
 @dataclass(frozen=True)
 class Draft:
-    """A program after some levers, with its plan, as it is written."""
+    """A program after some levers, with its plan, as it is written, and the work that it adds."""
 
     variant: Variant
     planned: Planned
     written: Written
     point: Point | None = None
+    extra: float = 0.0
 
     @property
     def arena(self) -> int:
         """What its runtime needs, in bytes."""
         return self.written.arena
+
+    @property
+    def repeats_work(self) -> bool:
+        """Whether it is in bands, or runs operators again."""
+        return self.point is not None or self.variant.again is not None
 
 
 @dataclass(frozen=True)
@@ -37,11 +43,11 @@ class Step:
     Attributes
     ----------
     lever
-        "given", "offsets", "in place", "order" or "bands".
+        "given", "offsets", "in place", "order", "again" or "bands".
     arena
         What the best program needs after it, in bytes.
     extra
-        The work that it adds, as a share of the multiplications of the program.
+        The work that it adds, as a share of that of the program.
     words
         What was done, or why nothing was.
     """
@@ -63,7 +69,7 @@ class Arranged:
     given
         The program as it was.
     plain
-        The best program without bands.
+        The best program without more work.
     best
         The program that was chosen.
     steps
@@ -73,8 +79,8 @@ class Arranged:
     frontier
         All programs in bands that could have been chosen, if bands were looked for.
     comparison
-        How the outputs of bands compare with those of the program; `None` without bands, or if the
-        runtime does not run them here.
+        How the outputs compare with those of the program; `None` without bands and re-runs, or if
+        the runtime does not run them here.
     has_runtime
         Whether there is a runtime whose outputs can be compared.
     capacity
@@ -153,6 +159,11 @@ class Arranged:
         return self.capacity is None or self.arena <= self.capacity
 
     @property
+    def again(self) -> Recomputed | None:
+        """The program with copies of operators that was chosen; `None` if none run again."""
+        return self.best.variant.again
+
+    @property
     def point(self) -> Point | None:
         """The bands that were chosen; `None` without bands."""
         return self.best.point
@@ -164,10 +175,11 @@ class Arranged:
 
     @property
     def extra(self) -> float:
-        """The work that bands add, as a share of the multiplications of the program."""
-        if self.frontier is None or self.point is None:
-            return 0.0
-        return self.frontier.extra(self.point)
+        """The work that is added, as a share of that of the program.
+
+        That of bands counts multiplications, that of re-runs picoseconds.
+        """
+        return self.best.extra
 
     @property
     def macs(self) -> int:
@@ -218,24 +230,25 @@ class Arranged:
         )
 
     def require_equal(self) -> None:
-        """Refuse bands whose outputs differ from those of the program, or were not compared.
+        """Refuse a program whose outputs differ from those of the program, or were not compared.
 
         Raises
         ------
         MemplanError
             If they do; the sentence says by how much.
         """
-        if self.point is None or not self.has_runtime:
+        if not (self.best.repeats_work and self.has_runtime):
             return
         if self.comparison is None:
             raise MemplanError(
-                f"{self.name}: the runtime does not run this model here, so the outputs of its "
-                "bands were not compared; --allow-inexact writes them nevertheless"
+                f"{self.name}: the runtime does not run this model here, so the outputs of the new "
+                "one were not compared; --allow-inexact writes it nevertheless"
             )
         if self.comparison.difference:
+            what = "in bands, outputs" if self.again is None else "outputs"
             raise MemplanError(
-                f"{self.name}: in bands, outputs differ from those of the model by up to "
-                f"{self.comparison.difference:g}; --allow-inexact writes the bands nevertheless"
+                f"{self.name}: {what} differ from those of the model by up to "
+                f"{self.comparison.difference:g}; --allow-inexact writes them nevertheless"
             )
 
     def find_floor(self) -> tuple[int, str]:

@@ -11,25 +11,27 @@ measured; the best is kept. With a capacity, the first that fits is enough.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any, Final
 
-from memplan.errors import MissingExtraError, PlanError
+from memplan.errors import GraphError, MissingExtraError, PlanError
 from memplan.pipeline.arranged import Arranged, Draft, Step
 from memplan.pipeline.writers import Comparison, Variant, Writer
 from memplan.plan import Plan, Status
 from memplan.planning import Planned, PlanningInterrupted, layouts, plan_model
-from memplan.rewrite import Reordered, reorder, reorder_to_plan
+from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
+from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA, WORK, Frontier, Point, find_frontier
 from memplan.solvers.limits import check_seconds
 from memplan.sources import Loaded
 
-__all__ = ["arrange", "plan_in_order"]
+__all__ = ["arrange", "plan_again", "plan_in_order"]
 
 _WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
 _SPARE: Final = 8  # more bands to try where outputs differ
+_TIGHTER: Final = 3  # loads to try where the plan of re-runs needs more than its load
 
 
 def arrange(
@@ -37,6 +39,7 @@ def arrange(
     *,
     in_place: bool = False,
     order: bool = False,
+    again: bool = False,
     bands: bool = False,
     max_extra: float | None = None,
     capacity: int | None = None,
@@ -58,11 +61,16 @@ def arrange(
         Whether operators may write over inputs that are not needed any more.
     order
         Whether operators may run in another order; see `memplan.reorder`.
+    again
+        Whether operators may run again, where the program does not fit otherwise; see
+        `memplan.recompute`. Nothing is done without a capacity. If bands fit too, the
+        smaller share of more work decides.
     bands
         Whether large pictures may be computed in bands, which repeat some work.
     max_extra
-        The most work that bands may add, as a share of the multiplications of the program; copied
-        elements count as one each. Without it, 0.1, or no limit if there is a capacity.
+        The most work that may be added, as a share of that of the program. Copied elements
+        of bands count as one multiplication each. Without it, 0.1, or no limit if there is a
+        capacity.
     capacity
         Bytes that the arena may have: bands are those with the least work that fit. Without it,
         they are those with the smallest arena. If nothing fits, `fits` of the result is false.
@@ -98,17 +106,19 @@ def arrange(
             bands, missing = False, str(error)
     run = _Run(writer, capacity, timeout, nodes, options, exact=exact)
     if first_fit and not run.has_operators:
-        in_place = order = bands = False
+        in_place = order = again = bands = False
     if order and not first_fit:
         run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
-    run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or bands else 1)
+    run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or again or bands else 1)
     if order and not (first_fit and run.fits):
         run.reorder(in_place=in_place, pure=tuple(pure))
-    plain = run.best
-    if bands and not (capacity is not None and run.fits):
-        if max_extra is None:
-            max_extra = MAX_EXTRA if capacity is None else inf
-        run.cut(in_place=in_place, max_extra=max_extra)
+    plain, fitted = run.best, run.fits
+    if max_extra is None:
+        max_extra = MAX_EXTRA if capacity is None else inf
+    if again and capacity is not None and not fitted and (writer.runs_again or not first_fit):
+        run.run_again(in_place=in_place, order=order, max_extra=max_extra, pure=tuple(pure))
+    if bands and not fitted:
+        run.cut(plain, in_place=in_place, max_extra=max_extra)
     if missing and run.has_operators and not run.fits:
         run.note("bands", f"not tried: {missing}")
     return run.finish(plain)
@@ -142,6 +152,42 @@ def plan_in_order(
     """
     run = _Run(writer, None, timeout, nodes, options)
     run.plan_in_order(in_place=in_place, pure=tuple(pure))
+    return run.finish(run.best)
+
+
+def plan_again(
+    writer: Writer,
+    capacity: int,
+    *,
+    in_place: bool = False,
+    costs: Costs | None = None,
+    pure: Iterable[str] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+    **options: Any,
+) -> Arranged:
+    """Plan a program whose operators run again, so that its plan fits.
+
+    The plan has no offsets if none was found within the budget.
+
+    Parameters
+    ----------
+    writer, in_place, pure, nodes, options
+        See `arrange`.
+    capacity
+        Bytes that the plan may have.
+    costs
+        See `memplan.recompute`.
+    timeout
+        In seconds: half of it for the re-runs, and what that leaves for the plan.
+
+    Raises
+    ------
+    GraphError, MemplanError
+        As `memplan.recompute` and `memplan.plan_model`.
+    """
+    run = _Run(writer, capacity, timeout, nodes, options)
+    run.plan_again(in_place=in_place, costs=costs, pure=tuple(pure))
     return run.finish(run.best)
 
 
@@ -208,6 +254,7 @@ class _Run:
         parts: int,
         point: Point | None = None,
         nodes: int | None = None,
+        extra: float = 0.0,
     ) -> Draft:
         """Plan a program and write it."""
         if self._writer.takes_offsets:
@@ -219,7 +266,7 @@ class _Run:
                 )
         else:
             planned = _take_load(variant.loaded, in_place=in_place)
-        draft = Draft(variant, planned, self._writer.write(variant, planned), point)
+        draft = Draft(variant, planned, self._writer.write(variant, planned), point, extra)
         self._drafts.append(draft)
         return draft
 
@@ -271,9 +318,83 @@ class _Run:
             planned, self._interrupted = stop.planned, True
         self._drafts.append(Draft(variant, planned, self._writer.write(variant, planned)))
 
-    def cut(self, *, in_place: bool, max_extra: float) -> None:
+    def run_again(
+        self, *, in_place: bool, order: bool, max_extra: float, pure: tuple[str, ...]
+    ) -> None:
+        """Plan the program with re-runs that cost least."""
+        try:
+            draft = self._find_again(
+                lambda variant, found: self._draft(
+                    variant, in_place=in_place, parts=2, extra=found.share
+                ),
+                order=order,
+                max_extra=max_extra,
+                pure=pure,
+            )
+        except (GraphError, PlanError) as error:
+            self.note("again", f"none: {error}")
+            return
+        if draft is None:
+            self.note("again", f"none with at most {max_extra:.0%} more work")
+            return
+        found = draft.variant.again
+        assert found is not None
+        self.note("again", _describe_again(found), found.share)
+
+    def plan_again(self, *, in_place: bool, costs: Costs | None, pure: tuple[str, ...]) -> None:
+        """Plan the program with re-runs that cost least, whether or not a plan is found."""
+
+        def draft(variant: Variant, found: Recomputed) -> Draft:
+            try:
+                planned = self._plan(variant.loaded, in_place=in_place, parts=1)
+            except PlanningInterrupted as stop:
+                planned, self._interrupted = stop.planned, True
+            written = self._writer.write(variant, planned)
+            made = Draft(variant, planned, written, extra=found.share)
+            self._drafts.append(made)
+            return made
+
+        self._find_again(draft, costs=costs, pure=pure)
+
+    def _find_again(
+        self,
+        draft: Callable[[Variant, Recomputed], Draft],
+        *,
+        max_extra: float = inf,
+        **options: Any,
+    ) -> Draft | None:
+        """Return the first draft with re-runs that fits, or else the last; `None` if work is short.
+
+        A plan may need more than the load, because of gaps: the load is then to be smaller by that.
+        """
+        assert self._capacity is not None
+        load, made = self._capacity, None
+        for _ in range(_TIGHTER):
+            try:
+                found = recompute(
+                    self._writer.bare(self._given),
+                    load,
+                    timeout=self._left(2),
+                    states=self._nodes,
+                    **options,
+                )
+            except PlanError:
+                if made is None:
+                    raise
+                break
+            if found.share > max_extra + 1e-12:
+                break
+            made = draft(self._writer.put_again(self._given, found), found)
+            over = made.arena - self._capacity
+            if over <= 0 or (not made.planned.plan.has_offsets and self._writer.takes_offsets):
+                break
+            load -= over
+            if load < 1:
+                break
+        return made
+
+    def cut(self, plain: Draft, *, in_place: bool, max_extra: float) -> None:
         """Plan the programs in bands that promise most."""
-        plain = self.best
         uncut = self._writer.uncut(plain.variant)
         takes_offsets = self._writer.takes_offsets
         self._frontier = frontier = find_frontier(uncut, work=_WORK if takes_offsets else WORK)
@@ -284,8 +405,9 @@ class _Run:
         for at, point in enumerate((*first, *spare)):
             if at >= len(first) and not (self._drop_different() or self._must_go_on()):
                 break
-            self._draft_bands(plain, point, in_place, None)
-            if self.fits and not self._drop_different():
+            made = self._draft_bands(plain, point, in_place, None)
+            inside = self._capacity is not None and made.arena <= self._capacity
+            if inside and not self._drop_different():
                 break
         best = self.best
         peak, tried = best.planned.plan.peak or 0, best.point
@@ -303,10 +425,13 @@ class _Run:
             return "outputs differ"
         return self._frontier.explain(self._frontier.points[0])
 
-    def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> None:
+    def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> Draft:
         assert self._frontier is not None
         variant = self._writer.put_in_bands(plain.variant, self._frontier.cut(point))
-        self._draft(variant, in_place=in_place, parts=self._writer.trials, point=point, nodes=nodes)
+        extra, parts = self._frontier.extra(point), self._writer.trials
+        return self._draft(
+            variant, in_place=in_place, parts=parts, point=point, nodes=nodes, extra=extra
+        )
 
     def _list_points(
         self, max_extra: float, beside: int, arena: int
@@ -351,7 +476,7 @@ class _Run:
             Whether there was one.
         """
         found = False
-        while self._exact and (best := self._choose()).point is not None:
+        while self._exact and (best := self._choose()).repeats_work:
             comparison = self._compare(best)
             if comparison is None or not comparison.difference:
                 break
@@ -363,7 +488,7 @@ class _Run:
     def finish(self, plain: Draft) -> Arranged:
         """Compare the outputs, and return all that was found."""
         best = self._choose()
-        comparison = None if best.point is None else self._compare(best)
+        comparison = self._compare(best) if best.repeats_work else None
         return Arranged(
             self._writer.name,
             self._given,
@@ -387,7 +512,7 @@ class _Run:
             return self.best
         assert self._capacity is not None
         fit = [draft for draft in self._drafts if draft.arena <= self._capacity]
-        return min(fit, key=lambda draft: (draft.point.work if draft.point else 0, draft.arena))
+        return min(fit, key=lambda draft: (draft.extra, draft.arena))
 
 
 def _take_load(loaded: Loaded, *, in_place: bool) -> Planned:
@@ -400,6 +525,15 @@ def _take_load(loaded: Loaded, *, in_place: bool) -> Planned:
 def _moves_inside(found: Reordered) -> bool:
     given = found.given.graph
     return given is not None and found.graph.operators != given.operators
+
+
+def _describe_again(found: Recomputed) -> str:
+    least = found.bound / found.plain if found.plain else 0.0
+    proved = (
+        "proved: no re-runs cost less" if found.bound == found.extra else f"at least {least:.2%}"
+    )
+    runs = "run" if found.repeated == 1 else "runs"
+    return f"{found.repeated} {runs} more; {proved}"
 
 
 def _describe_proof(plan: Plan) -> str:

@@ -10,7 +10,7 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.notes import Note
 from memplan.planning import Planned
-from memplan.rewrite import Reordered
+from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.bands import Cut, Uncut
 from memplan.sources import Loaded, of_graph
 
@@ -31,12 +31,15 @@ class Variant:
         Of which the operators are in another order than in the given program.
     cut
         The bands that it has.
+    again
+        Of which operators run again.
     """
 
     loaded: Loaded
     data: bytes = b""
     order: Reordered | None = None
     cut: Cut | None = None
+    again: Recomputed | None = None
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,15 @@ class Writer(Protocol):
         Whether outputs can be compared; kernels of the user are not known.
     takes_offsets
         Whether the runtime takes a plan. If not, what counts is the load, and none is made.
+    runs_again
+        Whether it runs copies of operators.
     """
 
     name: str
     trials: int = 1
     has_runtime: bool = False
     takes_offsets: bool = True
+    runs_again: bool = False
 
     def check_bands(self) -> None:
         """Refuse bands that cannot be written because a library is missing, before the work."""
@@ -120,6 +126,10 @@ class Writer(Protocol):
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """Return the program with its operators in another order."""
+
+    def put_again(self, given: Variant, found: Recomputed) -> Variant:
+        """Return the program with copies of operators, if the runtime runs them."""
+        raise MemplanError(f"{self.name}: its runtime runs no copies of operators")
 
     def uncut(self, given: Variant) -> Uncut:
         """Return the program as bands are cut from it, with what the runtime adds to them."""
@@ -140,7 +150,8 @@ class Writer(Protocol):
 class Plain(Writer):
     """Programs for no runtime in particular: what counts is the peak of the plan.
 
-    `constrain` returns what is planned of a program in another order, with constraints of its own.
+    `constrain` returns what is planned of a program in another order, or with copies of operators,
+    with constraints of its own.
     """
 
     loaded: Loaded
@@ -148,7 +159,8 @@ class Plain(Writer):
     trials: int = 1
     has_runtime: bool = False
     takes_offsets: bool = True
-    constrain: Callable[[Reordered], Loaded] | None = None
+    runs_again: bool = True
+    constrain: Callable[[Reordered | Recomputed], Loaded] | None = None
 
     def open(self) -> Variant:
         """See `Writer`."""
@@ -158,6 +170,11 @@ class Plain(Writer):
         """See `Writer`."""
         loaded = found.loaded if self.constrain is None else self.constrain(found)
         return replace(given, loaded=loaded, order=found)
+
+    def put_again(self, given: Variant, found: Recomputed) -> Variant:
+        """See `Writer`."""
+        loaded = found.loaded if self.constrain is None else self.constrain(found)
+        return replace(given, loaded=loaded, again=found)
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `Writer`."""

@@ -1,13 +1,20 @@
-"""Puts a program in an order that was found before, after the referee has checked the order."""
+"""Puts a program in an order that was found before, or in one in which operators run again.
+
+The referee checks the order first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memplan.errors import FormatError, GraphError
-from memplan.referee import verify_order
+from memplan.graph import Graph, lay_out
+from memplan.problem.columns import MAX_BYTES
+from memplan.referee import verify_order, verify_recompute
+from memplan.rewrite.again.columns import again_of
+from memplan.rewrite.again.emitted import emit
 from memplan.rewrite.columns import order_problem
-from memplan.rewrite.order import Reordered
 from memplan.sources import Loaded, lay_out_again, of_graph
 
 __all__ = ["put_in_order", "require_stored"]
@@ -21,7 +28,8 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
     loaded
         The program in its given order.
     order
-        By place in the new order: the index of the operator, as in `Reordered.order`.
+        By place in the new order: the index of the operator, as in `Reordered.order`; or, with some
+        of them more than once, as in `Recomputed.runs`.
 
     Raises
     ------
@@ -35,24 +43,35 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
     given = lay_out_again(loaded, in_place=False)
     assert given.layout is not None
     graph = given.layout.graph
-    if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(
-        map(repr, range(len(graph.operators)))
-    ):
+    runs = order if isinstance(order, (list, tuple)) else ()
+    place: dict[int, int] = {}  # by operator: how many others ran before it
+    for at in runs:
+        place.setdefault(at if type(at) is int else -1, len(place))
+    if sorted(place) != [*range(len(graph.operators))]:
         raise GraphError(
             f"the order is not one of the {len(graph.operators)} operators of the file"
         )
-    verify_order(order_problem(given.layout), order)
+    verify_order(order_problem(given.layout), place)
     moved = replace(
         graph,
-        operators=tuple(graph.operators[at] for at in order),
+        operators=tuple(graph.operators[at] for at in place),
         tensors=tuple(replace(tensor, pin=None) for tensor in graph.tensors),
     )
+    if len(runs) > len(place):
+        moved = _run_again(moved, [place[at] for at in runs])
     new = of_graph(moved, figures=loaded.figures, notes=loaded.notes)
     problem = new.problem.with_capacity(loaded.problem.capacity)
     return replace(new, source=loaded.source, problem=problem)
 
 
-def require_stored(given: Loaded, found: Reordered, path: str) -> None:
+def _run_again(graph: Graph, runs: Sequence[int]) -> Graph:
+    """Return a program with copies of the operators that run again."""
+    question = again_of(lay_out(graph))
+    verify_recompute(question.problem, runs, MAX_BYTES)
+    return emit(question, runs).graph
+
+
+def require_stored(given: Loaded, order: Sequence[int], found: Loaded, path: str) -> None:
     """Check that the order of the outermost operators alone gives the program that was found.
 
     Raises
@@ -60,10 +79,10 @@ def require_stored(given: Loaded, found: Reordered, path: str) -> None:
     FormatError
         If it does not, as where operators inside of branches or loops move too.
     """
-    stored = lay_out_again(put_in_order(given, found.order), in_place=found.loaded.in_place)
-    if stored.problem.fingerprint != found.loaded.problem.fingerprint:
+    stored = lay_out_again(put_in_order(given, order), in_place=found.in_place)
+    if stored.problem.fingerprint != found.problem.fingerprint:
         raise FormatError(
             path,
             "operators inside of branches or loops move too, which neither a plan nor a header "
-            "can say: leave out --order",
+            "can say: leave out --order or --recompute",
         )

@@ -33,7 +33,7 @@ from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.options import Options
 from memplan.targets._bands import find_rules, find_slices, label_part
 
-__all__ = ["write_bands"]
+__all__ = ["match_nodes", "write_bands"]
 
 
 def _list_sizes(model: Any, graph: Graph, asked: Options) -> dict[str, int]:
@@ -52,13 +52,13 @@ def write_bands(data: bytes, found: Cut, path: Path, asked: Options) -> tuple[by
     """
     model, graph = require("onnx", extra="onnx").ModelProto.FromString(data), found.uncut.graph
     sort_operators(model)
-    _Writer(model, found, _match(model, graph, path), _fixes(model)).write()
+    _Writer(model, found, match_nodes(model, graph, path), _fixes(model)).write()
     written: bytes = model.SerializeToString(deterministic=True)
     again = replace(asked, dims=_list_sizes(model, graph, asked), in_place=False)
     return written, read_bytes(written, path, again)
 
 
-def _match(model: Any, graph: Graph, path: Path) -> list[int]:
+def match_nodes(model: Any, graph: Graph, path: Path) -> list[int]:
     """Return by operator of the graph the index of its node in the file."""
     places = []
     nodes = model.graph.node

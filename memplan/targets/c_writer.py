@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memplan.pipeline import Plain, Variant, Written, graph_of
 from memplan.planning import Planned
-from memplan.rewrite import Reordered, require_stored
+from memplan.rewrite import Recomputed, Reordered, require_stored
 from memplan.rewrite.bands import Uncut, tell_rows
 from memplan.targets.c_header import write_header
 
@@ -27,8 +27,13 @@ class CHeader(Plain):
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `memplan.pipeline.Writer`."""
-        require_stored(given.loaded, found, self.name)
+        require_stored(given.loaded, found.order, found.loaded, self.name)
         return super().put_in_order(given, found)
+
+    def put_again(self, given: Variant, found: Recomputed) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        require_stored(given.loaded, found.runs, found.loaded, self.name)
+        return super().put_again(given, found)
 
     def uncut(self, given: Variant) -> Uncut:
         """See `memplan.pipeline.Writer`."""
@@ -37,6 +42,8 @@ class CHeader(Plain):
     def write(self, given: Variant, planned: Planned) -> Written:
         """See `memplan.pipeline.Writer`."""
         order = None if given.order is None else given.order.order
+        if given.again is not None:
+            order = given.again.operators
         text = write_header(
             planned.loaded, planned.plan, name=self.prefix, order=order, bands=given.cut
         )

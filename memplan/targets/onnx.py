@@ -23,21 +23,27 @@ from memplan.files import write_files
 from memplan.notes import Code
 from memplan.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
 from memplan.planning import Planned, settle_sizes
-from memplan.rewrite import Reordered
+from memplan.rewrite import Recomputed, Reordered
+from memplan.rewrite.again import Emitted
 from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.sources.loaded import lay_out_again
 from memplan.sources.onnx import read, read_bytes
 from memplan.sources.options import Options
+from memplan.targets._onnx_again import write_again
 from memplan.targets._onnx_bands import write_bands
 from memplan.targets._onnx_order import write_order
 from memplan.yardsticks.onnxruntime import measure_difference, measure_least
 
-__all__ = ["HOW_TO_RUN", "OnnxFile", "reorder"]
+__all__ = ["HOW_TO_RUN", "HOW_TO_RUN_AGAIN", "OnnxFile", "reorder"]
 
 HOW_TO_RUN: Final = (
     "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED: onnxruntime keeps no "
     "order of a file without it"
+)
+HOW_TO_RUN_AGAIN: Final = (
+    "and leave out an optimizer, which makes one operator of equal ones: InferenceSession(..., "
+    'disabled_optimizers=["CommonSubexpressionElimination"])'
 )
 
 
@@ -96,6 +102,7 @@ class OnnxFile(Writer):
     """
 
     has_runtime = True
+    runs_again = True
 
     def __init__(
         self, path: Path, options: Options | None = None, *, takes_offsets: bool = True
@@ -128,6 +135,21 @@ class OnnxFile(Writer):
         loaded = replace(loaded, notes=given.loaded.notes)
         return replace(given, loaded=loaded, data=data, order=found)
 
+    def put_again(self, given: Variant, found: Recomputed) -> Variant:
+        """See `memplan.pipeline.Writer`."""
+        emitted = Emitted(found.graph, found.operators)
+        data = write_again(given.data, graph_of(given), emitted, self._path)
+        loaded = read_bytes(data, self._path, self._options)
+        load = lay_out_again(loaded, in_place=False).problem.max_load
+        if load > found.peak:
+            raise FormatError(
+                self.name,
+                f"with re-runs, it needs {found.peak} bytes, but {load} as the nodes of a file: "
+                "inline the functions of the model first",
+            )
+        loaded = replace(loaded, notes=given.loaded.notes)
+        return replace(given, loaded=loaded, data=data, again=found)
+
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `memplan.pipeline.Writer`."""
         data, banded = write_bands(given.data, found, self._path, self._options)
@@ -138,7 +160,7 @@ class OnnxFile(Writer):
         """See `memplan.pipeline.Writer`."""
         data = given.data
         is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in given.loaded.notes)
-        if not (is_sorted or given.cut or given.order):
+        if not (is_sorted or given.cut or given.order or given.again):
             data = write_order(data, self.name, graph_of(given))
         if self.takes_offsets:
             return self._measure(data, given)

@@ -1,5 +1,7 @@
 """Recomputation: operators run again, so that their results need not be kept."""
 
+from memplan.rewrite.again.costs import Costs
+from memplan.rewrite.again.emitted import Emitted
 from memplan.rewrite.again.search import Recomputed, recompute, verify_recompute
 
-__all__ = ["Recomputed", "recompute", "verify_recompute"]
+__all__ = ["Costs", "Emitted", "Recomputed", "recompute", "verify_recompute"]

@@ -31,7 +31,7 @@ from memplan.view.words.parts import (
 )
 
 if TYPE_CHECKING:
-    from memplan.rewrite import Reordered
+    from memplan.rewrite import Recomputed, Reordered
 
 __all__ = ["peak_buffers", "plan_summary", "status_text", "verified"]
 
@@ -52,7 +52,7 @@ def plan_summary(
     interrupted: bool = False,
     loaded: Loaded | None = None,
     figures: Sequence[Figure] = (),
-    order: Reordered | None = None,
+    order: Reordered | Recomputed | None = None,
 ) -> RenderableType:
     """Return what was asked and what was answered, one fact a line; on terminals, bars first.
 
@@ -69,10 +69,15 @@ def plan_summary(
     figures
         What other planners need for it.
     order
-        Where the operators were reordered before.
+        Where the operators were reordered before, or run again.
     """
     facts = list_origin(loaded)
-    facts += [] if order is None else [("order", _describe_order(order))]
+    lever = None
+    if order is not None:
+        from memplan.view.words.again import list_lever  # needs the searches of orders
+
+        lever = list_lever(order)
+        facts.append(lever[0])
     facts += [
         ("buffers", f"{len(problem):,}"),
         ("sum of sizes", exact(add_up(problem.size))),
@@ -86,11 +91,11 @@ def plan_summary(
             text += f" for the plan, of an arena of {exact(arena.capacity)}: {exact(arena.beside)} "
             text += f"beside it, {arena.how}"
         facts.append(("capacity", text))
-    if order is None:
+    if lever is None:
         facts.append(("lower bound", exact(plan.lower_bound)))
     else:
         facts.append(("bound, this order", exact(plan.lower_bound)))
-        facts.append(("bound, any order", exact(order.bound)))
+        facts.append(lever[1])
     if plan.peak is not None:
         facts.append(("peak", Text(exact(plan.peak), style="bold")))
     facts.append(("status", status_text(plan, interrupted, order)))
@@ -123,19 +128,14 @@ def _figures(figures: Sequence[Figure]) -> list[Fact]:
     return facts
 
 
-def _describe_order(order: Reordered) -> str:
-    if not order.moved:
-        return "as given; no better one was found"
-    less = exact(order.given_peak - order.peak)
-    return f"{plural(len(order.moved), 'operator')} moved, the load is {less} less"
-
-
-def status_text(plan: Plan, interrupted: bool, order: Reordered | None = None) -> Text:
+def status_text(plan: Plan, interrupted: bool, order: Reordered | Recomputed | None = None) -> Text:
     """Return the status, and what it means for this plan."""
     meaning = _meaning(plan)
     if order is not None and plan.status is Status.OPTIMAL:
+        from memplan.view.words.again import find_least
+
         meaning = "no plan of this order has a smaller peak"
-        if plan.peak == order.bound:
+        if plan.peak == find_least(order):
             meaning = "no order and no plan has a smaller peak"
     if interrupted:
         meaning = f"not proved; {meaning}" if plan.has_offsets else meaning

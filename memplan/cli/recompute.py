@@ -1,0 +1,106 @@
+"""`memplan recompute`: which operators to run again, so that a program fits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output, reading
+
+if TYPE_CHECKING:
+    from memplan.rewrite import Recomputed
+
+NAME = "recompute"
+EXAMPLES = (
+    "memplan recompute model.onnx --dim batch=8 --capacity 64MiB",
+    "memplan recompute model.tflite -c 64KiB -o again.json",
+)
+
+
+def command(
+    input: options.Input,
+    capacity: Annotated[
+        int,
+        typer.Option(
+            "--capacity",
+            "-c",
+            parser=options.parse_bytes,
+            metavar="SIZE",
+            help="The most that may be live at one time: 1048576, 1MiB, 96K.",
+        ),
+    ],
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs",
+            metavar="FILE",
+            help="Measured times in CSV: operator,seconds. Without them, multiplications and bytes "
+            "are counted.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        options.write_to("Write the program with its copied operators as a graph in JSON."),
+    ] = None,
+    dim: options.Dim = None,
+    timeout: options.Timeout = None,
+    states: options.States = None,
+    pure: options.Pure = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find operators to run again, so that a program fits, at the least cost.
+
+    A result that is read much later need not be kept: what makes it runs again. First the order
+    with the least load is taken. Bounds say what every order and all re-runs cost at least.
+    """
+    output.check_output(out, input, *([costs] if costs else []))
+    loaded = reading.read_input(input, options.Model(dim))
+
+    from memplan.rewrite import recompute
+
+    found = recompute(
+        loaded, capacity, costs=costs, timeout=timeout, states=states, pure=pure or ()
+    )
+    if out is not None:
+        from memplan import formats
+        from memplan.sources.graph_json import write_graph
+
+        formats.write_files({out: write_graph(found.graph).encode()})
+    if as_json:
+        record = summarise_again(found) | {"runs": list(found.runs), "output": out}
+        output.line(output.make_json(record))
+    else:
+        from memplan.view.words import again, parts
+
+        output.console().print(again.describe_recomputed(found))
+        if found.loaded.notes:
+            output.console().print(parts.render_notes(found.loaded.notes))
+        if out is not None:
+            output.line(f"{out}: written")
+    if found.interrupted:
+        output.message(f"interrupted: {found.status}, the best re-runs so far")
+
+
+def summarise_again(found: Recomputed) -> dict[str, Any]:
+    """Return what re-runs need and cost, for scripts; in bytes, and in shares of one plain run."""
+    plain = found.plain or 1
+    return {
+        "capacity": found.capacity,
+        "given_load": found.given_peak,
+        "load": found.peak,
+        "floor": {"bytes": found.floor, "operator": found.floor_operator},
+        "repeated": found.repeated,
+        "extra": round(found.extra / plain, 9),
+        "bound": round(found.bound / plain, 9),
+        "order_bound": round(found.order_bound / plain, 9),
+        "picoseconds": {"plain": found.plain, "extra": found.extra, "bound": found.bound},
+        "gains_nothing": found.gains_nothing,
+        "status": str(found.status),
+        "moment": found.moment,
+        "interrupted": found.interrupted,
+        "states": found.states,
+        "seconds": round(found.seconds, 6),
+        "notes": [asdict(note) for note in found.loaded.notes],
+    }

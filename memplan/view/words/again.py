@@ -1,0 +1,113 @@
+"""Programs whose operators run again, in a terminal: what it costs, and what is proved."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.plan import Status
+from memplan.rewrite import Recomputed, Reordered
+from memplan.view.units import exact, plural, seconds
+from memplan.view.words.parts import (
+    GOOD,
+    MOST_ROWS,
+    Fact,
+    list_facts,
+    make_name,
+    make_table,
+    quote_name,
+)
+
+__all__ = ["describe_re_runs", "describe_recomputed", "find_least", "list_lever"]
+
+
+def describe_recomputed(found: Recomputed) -> RenderableType:
+    """Return loads, costs and bounds, and the operators that run again most dearly."""
+    facts: list[Fact] = [
+        ("operators", f"{len(found.order):,}"),
+        ("load, given order", exact(found.given_peak)),
+        ("load, before re-runs", exact(found.ordered.problem.max_load)),
+        ("load", f"{exact(found.peak)}, within {exact(found.capacity)}"),
+        ("floor", f"{exact(found.floor)}{_name_floor(found)}: no order and no re-runs need less"),
+        ("run again", describe_re_runs(found)),
+        ("bound, any order", _describe_share(found, found.bound)),
+        ("bound, this order", _describe_share(found, found.order_bound)),
+        ("status", _describe_status(found)),
+        ("search", f"{plural(found.states, 'node')}, {seconds(found.seconds)}"),
+    ]
+    parts: list[RenderableType] = [list_facts(facts)]
+    if found.gains_nothing:
+        words = "Running operators again gains nothing here: the program needs its floor without."
+        parts += [Text(), Text(words, style=GOOD)]
+    if found.repeated:
+        parts += [Text(), _tabulate(found)]
+    return Group(*parts)
+
+
+def describe_re_runs(found: Recomputed) -> str:
+    """Return how many operators run again, and what that costs."""
+    if not found.repeated:
+        return "nothing; the program fits without"
+    times = plural(found.repeated, "run")
+    return f"{times} more, {found.share:.2%} more work; {_describe_bound(found)}"
+
+
+def list_lever(found: Reordered | Recomputed) -> tuple[Fact, Fact]:
+    """Return what was done to the program before it was planned, and what nothing goes below."""
+    if isinstance(found, Recomputed):
+        return ("again", describe_re_runs(found)), ("floor, any re-runs", exact(found.floor))
+    words = "as given; no better one was found"
+    if found.moved:
+        less = exact(found.given_peak - found.peak)
+        words = f"{plural(len(found.moved), 'operator')} moved, the load is {less} less"
+    return ("order", words), ("bound, any order", exact(found.bound))
+
+
+def find_least(found: Reordered | Recomputed) -> int:
+    """Return the load that no other order, or no re-runs, go below."""
+    return found.floor if isinstance(found, Recomputed) else found.bound
+
+
+def _describe_bound(found: Recomputed) -> str:
+    if found.bound == found.extra:
+        return "proved: no order and no re-runs cost less"
+    least = found.bound / found.plain if found.plain else 0.0
+    return f"at least {least:.2%} in any order"
+
+
+def _describe_status(found: Recomputed) -> str:
+    if found.status is not Status.OPTIMAL:
+        return f"{found.status}: it fits"
+    what = "order and no re-runs" if found.bound == found.extra else "re-runs in this order"
+    return f"optimal: no {what} cost less"
+
+
+def _describe_share(found: Recomputed, cost: int) -> str:
+    share = cost / found.plain if found.plain else 0.0
+    return f"{share:.2%} more work"
+
+
+def _name_floor(found: Recomputed) -> str:
+    return f", of {quote_name(found.floor_operator)}" if found.floor_operator else ""
+
+
+def _tabulate(found: Recomputed) -> RenderableType:
+    """Return the operators that run again, the dearest first."""
+    cost = {op: int(found.problem.cost[at]) for at, op in enumerate(found.order)}
+    times = Counter(found.runs)
+    again = sorted(
+        (op for op in times if times[op] > 1), key=lambda op: -cost[op] * (times[op] - 1)
+    )
+    table = make_table("runs again", "times", "more work")
+    assert found.given.graph is not None
+    for op in again[:MOST_ROWS]:
+        operator = found.given.graph.operators[op]
+        more = cost[op] * (times[op] - 1)
+        table.add_row(
+            make_name(operator.name or operator.type),
+            f"{times[op] - 1}",
+            f"{more / found.plain if found.plain else 0:.2%}",
+        )
+    return table

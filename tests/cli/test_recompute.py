@@ -1,0 +1,197 @@
+"""Tests of `memplan recompute`, and of re-runs in `plan`, `verify`, `view`, `apply` and `fit`."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import memplan as mp
+from memplan.cli import main
+from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.sources.graph_json import write_graph
+
+ROOT = Path(__file__).parents[2]
+CHAIN = str(ROOT / "examples" / "structures" / "bert_base.graph.json")
+FIVE = str(ROOT / "examples" / "five.csv")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own, in which is a training step of 1,200 bytes of load."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    tensors = [Tensor("image", 40, Kind.INPUT), *(Tensor(f"x{i}", 200) for i in range(5))]
+    operators = [Operator(f"f{i}", "CONV", (i,), (i + 1,)) for i in range(5)]
+    last = 5
+    for i in reversed(range(5)):
+        tensors.append(Tensor(f"g{i}", 200, Kind.INTERMEDIATE if i else Kind.OUTPUT))
+        operators.append(Operator(f"b{i}", "CONV", (last, i + 1), (len(tensors) - 1,)))
+        last = len(tensors) - 1
+    graph = Graph("step", tuple(tensors), tuple(operators), (0,), (last,))
+    (tmp_path / "step.json").write_text(write_graph(graph))
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
+    """Return the lines that a command prints, with single spaces; nothing goes to messages."""
+    assert main(words) == code, capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert err == ""
+    return [" ".join(line.split()) for line in out.splitlines()]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
+    """Return the one sentence of a command that prints no result."""
+    assert main(words) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    return line
+
+
+def test_what_runs_again_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests loads, the floor, bounds, the table, and the graph that is written."""
+    lines = told(capsys, "recompute", "step.json", "-c", "1040", "-o", "again.json")
+    for line in (
+        "operators 10",
+        "load, given order 1,200 bytes (1.17 KiB)",
+        "load 1,040 bytes (1.01 KiB), within 1,040 bytes (1.01 KiB)",
+        "run again 1 run more, 5.17% more work; proved: no order and no re-runs cost less",
+        "bound, any order 5.17% more work",
+        "status optimal: no order and no re-runs cost less",
+        "f0 1 5.17%",
+        "again.json: written",
+    ):
+        assert line in lines
+    assert any(line.startswith("floor 640 bytes, of") for line in lines)
+    again = mp.load("again.json")
+    assert again.problem.max_load == 1040
+    assert again.graph is not None
+    assert again.graph.operators[-2].name == "f0 (again)"
+
+
+def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the record, and that a limit on the work is taken."""
+    assert main(["recompute", "step.json", "-c", "1040", "--states", "500", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["load"], record["given_load"], record["repeated"]) == (1040, 1200, 1)
+    assert record["extra"] == record["bound"] == pytest.approx(0.0517, abs=1e-4)
+    assert record["runs"] == [*range(9), 0, 9]
+    assert record["floor"]["bytes"] == 640
+    assert not record["gains_nothing"]
+
+
+def test_times_that_were_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tests that they decide what runs again costs."""
+    times = [f"{kind}{i},{1 + (kind == 'b')}e-6" for kind in "fb" for i in range(5)]
+    (tmp_path / "times.csv").write_text("\n".join(["operator,seconds", *times]))
+    lines = told(capsys, "recompute", "step.json", "-c", "1040", "--costs", "times.csv")
+    assert "bound, any order 6.67% more work" in lines
+    (tmp_path / "times.csv").write_text("operator,seconds\nf9,1\n")
+    line = refused(capsys, "recompute", "step.json", "-c", "1040", "--costs", "times.csv")
+    assert line == 'memplan: times.csv: the program has no operator "f9"'
+
+
+def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests an inference, what is below the floor, and a problem without operators."""
+    lines = told(capsys, "recompute", CHAIN, "-c", "8MiB")
+    words = "Running operators again gains nothing here: the program needs its floor without."
+    assert words in lines
+    assert 'below the floor of 640: operator "b' in refused(
+        capsys, "recompute", "step.json", "-c", "600"
+    )
+    assert "gains nothing" in refused(capsys, "recompute", CHAIN, "-c", "1MiB")
+    assert "there are no operators" in refused(capsys, "recompute", FIVE, "-c", "1MiB")
+
+
+def test_a_plan_stores_its_re_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tests plan, verify and view, and a plan whose re-runs are not those of the program."""
+    asked = ("plan", "step.json", "--recompute", "-c", "1040", "-o", "plan.json")
+    lines = told(capsys, *asked)
+    for line in (
+        "again 1 run more, 5.17% more work; proved: no order and no re-runs cost less",
+        "peak 1,040 bytes (1.01 KiB)",
+        "floor, any re-runs 640 bytes",
+    ):
+        assert line in lines
+    assert "OK: 12 buffers, peak 1,040 bytes (1.01 KiB)" in told(
+        capsys, "verify", "step.json", "plan.json"
+    )
+    words = ("view", "step.json", "plan.json", "-o", "plan.html")
+    pytest.importorskip("bokeh")
+    told(capsys, *words)
+    assert "x0 (again)" in (tmp_path / "plan.html").read_text()
+    text = (tmp_path / "plan.json").read_text()
+    assert json.loads(text)["stats"]["order"] == [*range(9), 0, 9]
+    for wrong, words in (
+        ("0, 9, 8]", "but waits for it"),
+        ("8, 9]", "the plan"),
+        ("8, 0]", "the order is not one of the 10 operators"),
+    ):
+        (tmp_path / "false.json").write_text(text.replace("8, 0, 9]", wrong))
+        assert main(["verify", "step.json", "false.json"]) != 0
+        assert words in capsys.readouterr().err
+    assert main(["plan", "step.json", "--recompute", "-c", "1040", "--json"]) == 0
+    told_again = json.loads(capsys.readouterr().out)
+    assert (told_again["order"], told_again["again"]["repeated"]) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", "step.json", "--recompute"), "it needs --capacity"),
+        (("plan", "step.json", "--recompute", "-c", "1040", "-o", "p.csv"), "write JSON"),
+        (("plan", "step.json", "--recompute", "--order", "-c", "1040"), "takes the best order"),
+        (("plan", "step.json", "--recompute", "-c", "600"), "below the floor of 640"),
+        (("apply", "step.json", "--recompute", "--c-header", "p.h"), "it needs --capacity"),
+        (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "--c-header"),
+        (("apply", "step.json", "--recompute", "-c", "600", "--c-header", "p.h"), "1200 bytes"),
+    ],
+)
+def test_what_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    """Tests options that belong together, and that nothing is written."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in " ".join(err.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["step.json"]
+
+
+def test_a_header_says_what_runs_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tests the order of the operators, in which one is twice, and the copy of its result."""
+    words = ("apply", "step.json", "--recompute", "-c", "1040", "--c-header", "plan.h")
+    lines = told(capsys, *words)
+    assert lines[:4] == [
+        "plan.h: written",
+        "again 1 run more; proved: no re-runs cost less",
+        "arena 1,040 bytes (1.01 KiB); 1,200 bytes (1.17 KiB) without more work",
+        "work 5.17% more",
+    ]
+    header = (tmp_path / "plan.h").read_text()
+    assert "#define STEP_ARENA_SIZE 1040u" in header
+    assert "    8u, /* b1 */\n    0u, /* f0 (again) */\n    9u, /* b0 */\n" in header
+    assert '{"x0 (again)", STEP_OFFSET_x0_again' in header
+
+
+def test_fit_runs_operators_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that it is the lever that fits, and what is said where none does."""
+    lines = told(capsys, "fit", "step.json", "1040")
+    assert any(
+        line.startswith("again 1,040 1.01 KiB +5.2% 1 run more; proved: no re-runs cost less")
+        for line in lines
+    )
+    assert "It fits into 1,040 bytes (1.01 KiB); name an output to write it: -o FILE." in lines
+    lines = told(capsys, "fit", "step.json", "600", code=1)
+    assert any("none: 600 bytes are below the floor of 640" in line for line in lines)
+    fitted = mp.fit(mp.load("step.json"), 1040)
+    assert fitted.again is not None
+    assert fitted.extra == fitted.again.share
+    assert mp.fit(mp.load("step.json"), 1040, max_extra=0.01).again is None
+    out = io.StringIO()
+    Console(file=out, width=120).print(str(fitted))
+    assert "again" in out.getvalue()
