@@ -1,0 +1,125 @@
+"""Tests of re-runs against all states of small programs, and of their certificates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import again_oracle as oracle
+import numpy as np
+import pytest
+
+from memplan import _core
+from memplan.problem import RecomputeBound, RecomputeFloor, RecomputeLeaf, RecomputeProblem
+from memplan.referee import verify_recompute
+from memplan.rewrite.order import core_problem
+
+pytestmark = pytest.mark.slow
+
+RULES = tuple(_core.recompute_rules())
+DEEP_PARTS, DEEP_PART = 20, 1_000
+
+
+def search(
+    problem: RecomputeProblem, capacity: int, without: tuple[str, ...] = (), nodes: int = 2_000
+) -> _core.RecomputeResult:
+    """Return what the core finds."""
+    columns = _core.RecomputeProblem(
+        core_problem(problem.program),
+        problem.cost,
+        problem.again.view(np.uint8),
+        problem.maker,
+        problem.move,
+    )
+    return _core.recompute(columns, capacity, None, nodes, True, list(without))
+
+
+def certificates(
+    found: _core.RecomputeResult,
+) -> tuple[RecomputeBound | None, RecomputeFloor | None]:
+    """Return what proves the bound and the floor, as the referee takes it."""
+    proof, bound, floor = found.certificate, None, None
+    if proof.op >= 0:
+        leaves = tuple(
+            RecomputeLeaf(tuple(leaf.decisions), leaf.price, oracle.columns(leaf.flow))
+            for leaf in proof.leaves
+        )
+        bound = RecomputeBound(proof.op, proof.unit, proof.scale, proof.shift, leaves)
+    if found.floor_op >= 0:
+        floor = RecomputeFloor(found.floor_op, oracle.columns(found.floor_flow))
+    return bound, floor
+
+
+def compare(seed: int) -> Counter[str]:
+    """Compare the core with the cheapest way through all states; return what happened."""
+    random = Random(seed)
+    problem = oracle.random_program(random)
+    states = oracle.States(problem)
+    alone = verify_recompute(problem, None, 0).floor
+    given = states.load(range(len(problem)))
+    capacity = random.randint(min(alone, given), given)
+    without = ((), *((rule,) for rule in RULES), RULES)[seed % (len(RULES) + 2)]
+    found = search(problem, capacity, without)
+    least = states.least_extra(capacity)
+    certificate, floor = certificates(found)
+    claim = verify_recompute(
+        problem,
+        found.runs or None,
+        capacity,
+        peak=found.peak if found.runs else None,
+        extra=found.extra if found.runs else None,
+        bound=found.bound,
+        certificate=certificate,
+        floor=found.floor,
+        floor_certificate=floor,
+    )
+    assert claim.floor >= found.floor
+    if least is None:
+        assert not found.runs
+        assert found.status in ("infeasible", "unknown")
+        return Counter(programs=1, infeasible=1)
+    assert found.status != "infeasible"
+    assert found.floor <= capacity
+    assert found.bound <= least
+    assert not found.runs or found.bound <= least <= found.extra
+    assert (found.status == "optimal") == (bool(found.runs) and found.bound == found.extra)
+    whole = not without
+    return Counter(
+        programs=1,
+        costs=least > 0,
+        whole=whole,
+        all_equal=whole and bool(found.runs) and found.bound == least == found.extra,
+    )
+
+
+def test_random_programs() -> None:
+    """Tests a sample, in which re-runs cost something, and nearly all are proved."""
+    seen = sum((compare(seed) for seed in range(400)), Counter[str]())
+    assert seen["programs"] == 400
+    assert min(seen["costs"], seen["infeasible"]) > 10
+    assert seen["all_equal"] >= 0.9 * seen["whole"]
+
+
+def test_a_budget_gives_the_same_answer() -> None:
+    """Tests that a search that ends early is valid, and is the same again."""
+    for seed in range(40):
+        random = Random(seed)
+        problem = oracle.random_program(random)
+        capacity = verify_recompute(problem, None, 0).floor
+        nodes = random.randint(1, 20)
+        first, second = (search(problem, capacity, nodes=nodes) for _ in range(2))
+        assert (first.runs, first.bound, first.status, first.nodes) == (
+            *(second.runs, second.bound, second.status, second.nodes),
+        )
+        least = oracle.States(problem).least_extra(capacity)
+        assert least is None or first.bound <= least
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(DEEP_PARTS))
+def test_many_random_programs(part: int) -> None:
+    """Tests 20 000 of them."""
+    seen = sum(
+        (compare(seed) for seed in range(part * DEEP_PART, (part + 1) * DEEP_PART)), Counter[str]()
+    )
+    assert seen["all_equal"] >= 0.95 * seen["whole"]
