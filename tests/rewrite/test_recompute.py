@@ -11,7 +11,7 @@ from typing import Any
 import again_oracle as oracle
 import pytest
 import strategies_graph
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
@@ -297,6 +297,7 @@ class TestRecompute:
         share=st.floats(0, 1),
         order=st.booleans(),
     )
+    @settings(max_examples=20)  # a hundred take a minute
     def test_any_program(self, graph: Graph, share: float, order: bool) -> None:
         """Tests that what is found is verified, and that otherwise one sentence says why."""
         load = lay_out(graph, pins=False).problem.max_load
