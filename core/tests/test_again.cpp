@@ -401,7 +401,7 @@ TEST(the_same_budget_in_nodes_gives_the_same_answer) {
 TEST(a_chain_fits_down_to_its_floor) {
   const RecomputeProblem problem = chain(12, 100, 7);
   RecomputeOptions options;
-  options.budget.nodes = 3000;
+  options.budget.nodes = 600;
   const Bytes floor = recompute(problem, 0).floor;
   CHECK_EQ(floor, 300);
   CHECK(recompute(problem, floor - 1, options).status == Status::kInfeasible);

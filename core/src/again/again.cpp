@@ -24,7 +24,8 @@ constexpr std::size_t kMoments = 24;         // which are bounded by the cut alo
 constexpr std::size_t kBranched = 4;         // of these, which are bounded by branching too
 constexpr std::size_t kFloors = 8;           // operators whose floor is a cut
 constexpr std::size_t kMostCases = 4000;     // of one moment
-constexpr std::size_t kMostArcs = 4000000;   // of a proof
+constexpr std::size_t kMostArcs = 1000000;   // of a proof
+constexpr std::size_t kSample = 64;          // from which the first run chooses what it drops
 constexpr double kShareOfBounds = 0.3;       // of the time
 constexpr std::int64_t kNodesForBounds = 2;  // one of so many
 
@@ -50,7 +51,7 @@ class RecomputeSearch {
     } else if (result_.floor > capacity_) {
       result_.status = Status::kInfeasible;
     } else {
-      run_order(kExponents[0]);
+      run_first();
       best_moment_ = bound_moments(false, kShareOfBounds);
       bound_ = best_moment_.found.bound;
       if (!is_closed()) bound_in_order();
@@ -97,13 +98,13 @@ class RecomputeSearch {
       tried.push_back(given_[slot]);
     }
     for (const OperatorIdx op : tried) {
+      if (result_.floor_op >= 0 && stopper_.look()) return;
       std::vector<FlowArc> flow;
       const Bytes floor = CutNetwork(model_, scaling_, op).floor(&flow);
       if (floor <= result_.floor && result_.floor_op >= 0) continue;
       result_.floor = floor;
       result_.floor_op = op;
       result_.floor_flow = std::move(flow);
-      if (stopper_.look()) return;
     }
   }
 
@@ -150,7 +151,7 @@ class RecomputeSearch {
     order::Counter counter(budget.nodes / kNodesForBounds, stopper);
     std::vector<Moment> moments;
     for (const OperatorIdx op : choose_moments()) {
-      if (counter.is_spent() && !moments.empty()) break;
+      if (counter.is_over() && !moments.empty()) break;
       CutNetwork network = make_network(op, in_order);
       moments.push_back({op, bound_root(model_, network, scaling_, capacity_, enough(), counter)});
     }
@@ -199,8 +200,8 @@ class RecomputeSearch {
           Scoring scoring;
           scoring.depth = depth;
           scoring.weight = &weight;
-          run_order(scoring);
-          if (is_closed() || counter_.is_spent()) return;
+          run_order(scoring, counter_);
+          if (is_closed() || counter_.is_over()) return;
         }
       }
     }
@@ -208,8 +209,8 @@ class RecomputeSearch {
       for (const Scoring& exponents : kExponents) {
         Scoring scoring = exponents;
         scoring.depth = depth;
-        run_order(scoring);
-        if (is_closed() || counter_.is_spent()) return;
+        run_order(scoring, counter_);
+        if (is_closed() || counter_.is_over()) return;
       }
     }
   }
@@ -225,8 +226,19 @@ class RecomputeSearch {
     take(repair.best());
   }
 
-  void run_order(const Scoring& scoring) {
-    auto runs = simulate(model_, given_, capacity_, scoring, counter_);
+  // A sequence to begin with, if that takes a part of the budget at most.
+  void run_first() {
+    Stopper stopper(options_.budget.seconds * kShareOfBounds, options_.interrupt);
+    order::Counter counter(options_.budget.nodes, stopper);
+    Scoring scoring;
+    scoring.sample = kSample;
+    run_order(scoring, counter);
+    nodes_ += counter.used();
+    stopped_ |= stopper.interrupted();
+  }
+
+  void run_order(const Scoring& scoring, order::Counter& counter) {
+    auto runs = simulate(model_, given_, capacity_, scoring, counter);
     if (!runs) return;
     prune(model_, capacity_, *runs);
     take(std::move(*runs));

@@ -43,7 +43,7 @@ class PriceSearch {
     low_ = solve(0, nullptr, of);
     if (low_->side.excess <= 0) return;
     if (!find_high(of, enough)) return;
-    for (int tries = 0; tries < kMostPrices && !counter_.is_spent(); ++tries) {
+    for (int tries = 0; tries < kMostPrices && !counter_.is_over(); ++tries) {
       const std::int64_t price = meeting_price();
       if (price <= low_->side.price || price >= high_->side.price) break;
       CutNetwork::Solved middle = solve(price, &*low_, of);
@@ -88,7 +88,7 @@ class PriceSearch {
         return true;
       }
       low_ = std::move(solved);
-      if (price == scaling_.highest_price || counter_.is_spent()) return false;
+      if (price == scaling_.highest_price || counter_.is_over()) return false;
       price =
           price > scaling_.highest_price / kMorePrice ? scaling_.highest_price : price * kMorePrice;
     }
@@ -194,7 +194,7 @@ void branch(const Model& model, CutNetwork& network, const Scaling& scaling, Byt
   const auto limit = [&] {
     return root.best.done.empty() ? enough : std::min(enough, root.best.cost);
   };
-  while (!open.empty() && leaves.size() < most_cases && !counter.is_spent()) {
+  while (!open.empty() && leaves.size() < most_cases && !counter.is_over()) {
     const Open least = open.top();
     if (least.bound >= limit() || leaves[least.at].next.op == kNoOperator) break;
     open.pop();

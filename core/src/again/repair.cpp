@@ -77,7 +77,8 @@ bool Repair::start(const std::vector<OperatorIdx>& order) {
   const Bytes peak = timeline_.peak();
   Bytes fitted = peak;  // what the current sequence fits into
   Bytes next = wanted;
-  for (std::size_t tries = 0; tries < kStarts && !counter_.take(); ++tries) {
+  for (std::size_t tries = 0; tries < kStarts && !counter_.is_over(); ++tries) {
+    counter_.take();
     capacity_ = next;
     std::vector<OperatorIdx> runs = tries % kTriesOfStep == 0 ? current : ruined(current);
     if (free_order_ && tries % kTriesOfStep > 0) move_runs(runs, 10 + below(100));
@@ -114,7 +115,8 @@ void Repair::improve(std::int64_t enough) {
   std::size_t fruitless = 0;
   for (std::size_t round = 1; best_extra_ > enough && fruitless < kFruitless;
        ++round, ++fruitless) {
-    if (counter_.take()) return;
+    counter_.take();
+    if (counter_.is_over()) return;
     std::vector<OperatorIdx> runs = ruined(current);
     if (free_order_) move_runs(runs, 10 + below(60));
     const int noise = one_in(5) ? 0 : 1 + static_cast<int>(below(2));
@@ -214,7 +216,7 @@ bool Repair::mend(std::vector<OperatorIdx>& runs, std::int64_t most, int noise) 
   for (std::size_t step = 0; step < steps; ++step) {
     timeline_.set(runs);
     if (timeline_.peak() <= capacity_) return true;
-    if (extra > most || counter_.is_spent()) return false;
+    if (extra > most || counter_.is_over()) return false;
     for (std::size_t slot = runs.size(); slot-- > 0;) {
       first_run_[runs[slot]] = static_cast<std::int32_t>(slot);
     }
@@ -251,6 +253,7 @@ Repair::Insertion Repair::find_insertion(std::size_t worst, int noise) {
     if (model_.can_drop[s] == 0 || model_.size[s] == 0 || model_.maker[s] == at) continue;
     const std::int64_t need = timeline_.next_need(s, worst);
     if (need <= static_cast<std::int64_t>(worst)) continue;
+    if (counter_.is_over()) break;
     const auto slot = static_cast<std::size_t>(need);
     for (int way = 0; way < 3; ++way) {
       operators.assign(1, model_.maker[s]);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "again/timeline.h"
-#include "util/invariants.h"
+#include "util/random.h"
 
 namespace memplan::again {
 
@@ -63,7 +63,7 @@ class Simulation {
   bool run() {
     const auto operators = static_cast<std::int32_t>(order_.size());
     for (now_ = 0; now_ < operators; ++now_) {
-      if (counter_.is_spent() || !make(order_[now_], 0)) return false;
+      if (!make(order_[now_], 0)) return false;
     }
     now_ = operators - 1;
     for (StorageIdx s = 0; s < model_.storages(); ++s) {
@@ -148,9 +148,9 @@ class Simulation {
 
   // What is not needed any more goes first, the largest first.
   bool drop_until_fits(Bytes needed) {
+    if (used_ + needed > capacity_) drop_dead(needed);
     while (used_ + needed > capacity_) {
-      StorageIdx gone = find_dead();
-      if (gone < 0) gone = find_least();
+      const StorageIdx gone = find_least();
       if (gone < 0) return false;
       const std::int32_t time = next_use(gone);
       drop(gone);
@@ -159,25 +159,44 @@ class Simulation {
     return true;
   }
 
-  StorageIdx find_dead() {
-    StorageIdx dead = -1;
-    for (const StorageIdx s : present_) {
-      if (locks_[s] > 0 || model_.size[s] == 0 || next_use(s) != kNever) continue;
-      if (dead < 0 || model_.size[s] > model_.size[dead]) dead = s;
+  // A storage is over after a run that touches it. Those that were touched at the present time may
+  // be needed by it still, so that they stay in the list.
+  void drop_dead(Bytes needed) {
+    dead_.clear();
+    std::size_t kept = 0;
+    for (const auto& [time, s] : touched_) {
+      if (at_[s] < 0) continue;
+      const bool is_dead = next_use(s) == kNever;
+      if (is_dead || time == now_) touched_[kept++] = {time, s};
+      if (is_dead && locks_[s] == 0 && model_.size[s] > 0) dead_.emplace_back(-model_.size[s], s);
     }
-    return dead;
+    touched_.resize(kept);
+    std::sort(dead_.begin(), dead_.end());
+    for (const auto& [size, s] : dead_) {
+      if (used_ + needed <= capacity_) return;
+      if (at_[s] >= 0) drop(s);
+    }
   }
 
+  // Of all that can be dropped; or of some of it, drawn at random, if that finds one.
   StorageIdx find_least() {
     StorageIdx least = -1;
     double least_score = 0;
-    for (const StorageIdx s : present_) {
-      if (locks_[s] > 0 || model_.size[s] == 0 || model_.can_drop[s] == 0) continue;
-      const double found = score(s, next_use(s));
-      if (found < 0 || (least >= 0 && found >= least_score)) continue;
+    const auto consider = [&](StorageIdx s) {
+      if (locks_[s] > 0 || model_.size[s] == 0 || model_.can_drop[s] == 0) return;
+      const std::int32_t time = next_use(s);
+      const double found = time == kNever ? 0 : score(s, time);
+      if (found < 0 || (least >= 0 && found >= least_score)) return;
       least = s;
       least_score = found;
+    };
+    if (scoring_.sample > 0 && present_.size() > scoring_.sample) {
+      for (std::size_t i = 0; i < scoring_.sample; ++i) {
+        consider(present_[random_.below(present_.size())]);
+      }
+      if (least >= 0) return least;
     }
+    for (const StorageIdx s : present_) consider(s);
     return least;
   }
 
@@ -219,6 +238,7 @@ class Simulation {
 
   // What it makes is locked, so that a copy that is still there is not dropped for the new one.
   bool run_now(OperatorIdx op) {
+    if (counter_.is_over()) return false;
     Bytes needed = model_.workspace[op];
     for (const StorageIdx s : model_.reads[op]) needed += at_[s] < 0 ? model_.size[s] : 0;
     for (const StorageIdx s : model_.makes[op]) {
@@ -233,6 +253,7 @@ class Simulation {
     const auto begin = [&](StorageIdx s) {
       has_begun_[s] = 1;
       add(s);
+      touched_.emplace_back(now_, s);
     };
     for (const StorageIdx s : model_.reads[op]) begin(s);
     for (const StorageIdx s : model_.makes[op]) begin(s);
@@ -259,6 +280,9 @@ class Simulation {
   std::vector<std::uint8_t> has_begun_;  // by storage
   std::vector<StorageIdx> present_;
   std::vector<std::int32_t> at_;  // by storage: where it is in present_, or -1
+  std::vector<std::pair<Bytes, StorageIdx>> dead_;
+  std::vector<std::pair<std::int32_t, StorageIdx>> touched_;  // lately, each with its time
+  Random random_{1};
   std::vector<std::int32_t> met_;
   std::int32_t round_ = 0;
   std::vector<OperatorIdx> todo_;

@@ -22,6 +22,7 @@ struct Scoring {
   int size = 2;
   int time = 2;
   int depth = 40;                               // how many operators the cost looks back to
+  std::size_t sample = 0;                       // how many it chooses from, drawn at random; 0: all
   const std::vector<double>* weight = nullptr;  // by storage
 };
 

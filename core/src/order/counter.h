@@ -17,6 +17,8 @@ class Counter {
     return --left_ < 0 || stopper_.expired();
   }
   bool is_spent() { return left_ <= 0 || stopper_.expired(); }
+  // The same for loops with long rounds: it looks at the clock each time.
+  bool is_over() { return left_ <= 0 || stopper_.look(); }
   std::int64_t used() const { return used_; }
 
  private:
