@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Any, Final
 
-from memplan.errors import GraphError, MissingExtraError, PlanError
+from memplan.errors import MemplanError, MissingExtraError, PlanError
 from memplan.pipeline.arranged import Arranged, Draft, Step
 from memplan.pipeline.writers import Comparison, Variant, Writer
 from memplan.plan import Plan, Status
@@ -96,6 +96,8 @@ def arrange(
         As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
         writer refuses the program.
     """
+    if again and not (first_fit or writer.runs_again):
+        raise MemplanError(f"{writer.name}: its runtime runs no copies of operators")
     missing = ""
     if bands:
         try:
@@ -115,7 +117,7 @@ def arrange(
     plain, fitted = run.best, run.fits
     if max_extra is None:
         max_extra = MAX_EXTRA if capacity is None else inf
-    if again and capacity is not None and not fitted and (writer.runs_again or not first_fit):
+    if again and capacity is not None and not fitted and writer.runs_again:
         run.run_again(in_place=in_place, order=order, max_extra=max_extra, pure=tuple(pure))
     if bands and not fitted:
         run.cut(plain, in_place=in_place, max_extra=max_extra)
@@ -331,7 +333,7 @@ class _Run:
                 max_extra=max_extra,
                 pure=pure,
             )
-        except (GraphError, PlanError) as error:
+        except PlanError as error:
             self.note("again", f"none: {error}")
             return
         if draft is None:

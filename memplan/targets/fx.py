@@ -85,6 +85,7 @@ class FxProgram(Plain):
     """
 
     takes_offsets: bool = False
+    runs_again: bool = False
     held: Any = None
     pure: frozenset[str] = frozenset()
 

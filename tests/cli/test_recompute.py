@@ -16,6 +16,7 @@ from memplan.sources.graph_json import write_graph
 
 ROOT = Path(__file__).parents[2]
 CHAIN = str(ROOT / "examples" / "structures" / "bert_base.graph.json")
+MOBILE = str(ROOT / "examples" / "models" / "mobile.tflite")
 FIVE = str(ROOT / "examples" / "five.csv")
 
 
@@ -149,6 +150,7 @@ def test_a_plan_stores_its_re_runs(capsys: pytest.CaptureFixture[str], tmp_path:
         (("apply", "step.json", "--recompute", "--c-header", "p.h"), "it needs --capacity"),
         (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "--c-header"),
         (("apply", "step.json", "--recompute", "-c", "600", "--c-header", "p.h"), "1200 bytes"),
+        (("apply", MOBILE, "--recompute", "-c", "20K", "-o", "p.tflite"), "runs no copies of"),
     ],
 )
 def test_what_is_refused(
