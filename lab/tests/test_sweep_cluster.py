@@ -166,16 +166,13 @@ def test_a_limit_of_nodes(tmp_path: Path) -> None:
     assert "was started with node_limit 50 and not 60" in other.stderr
 
 
-def test_figure_14_runs_as_the_page_says(tmp_path: Path) -> None:
-    """Tests the command of docs/corpus.md on three problems, and the report of what it makes."""
-    page = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text().replace("\\\n", " ")
-    (line,) = (each for each in page.splitlines() if each.endswith("-o figure-14"))
-    arguments = line.split()[3:-2]  # after `$ memplan-lab sweep`, up to the folder
-    for name, smaller in (("--suite", "flat-load"), ("--nodes", "300"), ("--timeout", "20")):
-        arguments[arguments.index(name) + 1] = smaller
-    at = arguments.index("--scheduler")
-    arguments[at : at + 2] = ["--workers", "1", "--sample", "3"]
+def test_figure_14_is_a_sweep(tmp_path: Path) -> None:
+    """Tests which block TelaMalloc places next, on three problems, and the report of the rules."""
     out = tmp_path / "figure-14"
+    arguments = ["--suite", "flat-load", "--capacity-factor", "1.1", "--nodes", "300"]
+    arguments += ["--timeout", "20", "--workers", "1", "--sample", "3", "--solver", "telamalloc"]
+    for rule in ("size", "area", "lifetime", "lowest"):
+        arguments += ["--solver", f"telamalloc:select={rule}"]
     done = subprocess.run(command(out, *arguments), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = sweep.read(out).to_pylist()
