@@ -17,12 +17,20 @@ def native() -> Any:
 
 
 @pytest.fixture
-def without_gradients() -> Iterator[None]:
-    """Run without gradients, and on one thread: on a busy machine several wait for each other."""
+def one_thread() -> Iterator[None]:
+    """Run on one thread: on a busy machine several wait for each other."""
     import torch
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def without_gradients(one_thread: None) -> Iterator[None]:
+    """Run without gradients, and on one thread."""
+    import torch
+
     with torch.no_grad():
         yield
-    torch.set_num_threads(threads)

@@ -30,7 +30,15 @@ from memplan.sources.torch_export.scope import bodies
 from memplan.sources.torch_export.values import Value
 from memplan.trace import Trace
 
-__all__ = ["Difference", "Measured", "measure_file", "measure_run"]
+__all__ = [
+    "Difference",
+    "Measured",
+    "find_operator",
+    "find_worst",
+    "measure_file",
+    "measure_run",
+    "name_scope",
+]
 
 torch: Any = require("torch", extra="torch")
 _MARK = "@"  # before the names of operators in the scopes of the recording
@@ -192,7 +200,7 @@ def _make_runner(module: Any, prefix: str) -> Any:
         def run_node(self, n: Any) -> Any:
             if n.op != "call_function":
                 return super().run_node(n)
-            with torch.profiler.record_function(f"memplan:{_MARK}{prefix}{n.name}"):
+            with torch.profiler.record_function(name_scope(f"{prefix}{n.name}")):
                 return super().run_node(n)
 
     return lambda *args: Run(module).run(*args)
@@ -256,17 +264,17 @@ def _compare(layout: Layout, trace: Trace) -> Measured:
     planned = _add_up_planned(layout)
     rows: dict[str, list[int]] = {}
     for row, scope in enumerate(trace.scopes):
-        rows.setdefault(_find_operator(scope), []).append(row)
+        rows.setdefault(find_operator(scope), []).append(row)
     differences = []
     for key in names.keys() | rows.keys():
         mine = rows.get(key, [])
-        real = _find_worst(trace, mine)[0]
+        real = find_worst(trace, mine)[0]
         if real != planned.get(key, 0):
             label = names.get(key, key or "outside of all operators")
             differences.append(Difference(label, planned.get(key, 0), real))
     differences.sort(key=lambda each: (-abs(each.real - each.planned), each.operator))
-    peak, at = _find_worst(trace, list(range(len(trace))))
-    during = _find_operator(trace.scopes[at]) if len(trace) else ""
+    peak, at = find_worst(trace, list(range(len(trace))))
+    during = find_operator(trace.scopes[at]) if len(trace) else ""
     beyond = 0
     if during:
         alive = [row for row in rows[during] if trace.start[row] <= trace.start[at]]
@@ -282,7 +290,12 @@ def _compare(layout: Layout, trace: Trace) -> Measured:
     )
 
 
-def _find_worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
+def name_scope(operator: str) -> str:
+    """Return the scope of the profiler in which the recorder finds an operator."""
+    return f"memplan:{_MARK}{operator}"
+
+
+def find_worst(trace: Trace, rows: list[int]) -> tuple[int, int]:
     """Return the most bytes that some allocations hold at once, and the last of these."""
     events = [(int(trace.end[row]), 0, row) for row in rows]
     events += [(int(trace.start[row]), 1, row) for row in rows]
@@ -320,7 +333,7 @@ def _add_up_planned(layout: Layout) -> dict[str, int]:
     return found
 
 
-def _find_operator(scope: Any) -> str:
+def find_operator(scope: Any) -> str:
     """Return the innermost of the program's operators around an allocation."""
     marked = (name for name, _ in reversed(scope) if str(name).startswith(_MARK))
     return next(marked, _MARK).removeprefix(_MARK)

@@ -26,6 +26,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tutorials/executorch.md": ("torch", "executorch"),
     "tutorials/pytorch-slab.md": ("torch",),
     "tutorials/streams.md": ("torch",),
+    "tutorials/half-the-memory.md": ("torch",),
     "benchmarks-slab.md": ("torch",),
     "slab.md": ("torch",),
     "streams.md": ("torch",),

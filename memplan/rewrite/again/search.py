@@ -12,7 +12,7 @@ import numpy as np
 
 from memplan import _core
 from memplan.errors import GraphError, PlanError, quoted
-from memplan.graph import Graph
+from memplan.graph import Graph, Layout
 from memplan.plan import Status
 from memplan.problem import (
     OrderProblem,
@@ -232,9 +232,9 @@ def recompute(
     if left is None and states is None:
         states = _STATES
     found = _core.recompute(_for_core(question.problem), size, left, states, order, [])
-    before = find_load_before(given.layout)
-    floor = max(found.floor, before)
-    floor_op = found.floor_op if found.floor >= before else -1
+    outside = _find_load_outside(given.layout, question.problem)
+    floor = max(found.floor, outside)
+    floor_op = found.floor_op if found.floor >= outside else -1
     names = question.problem.program.operators
     if not found.runs or size < floor:
         load = ordered.problem.max_load
@@ -315,7 +315,7 @@ def verify_recompute(
         raise PlanError("the re-runs are of another program, or with other costs")
     place = {op: at for at, op in enumerate(order)}
     sequence = [place[op] for op in recomputed.runs]
-    before = find_load_before(loaded.layout)
+    outside = _find_load_outside(loaded.layout, problem)
     claim = check_recompute(
         problem,
         sequence,
@@ -323,19 +323,25 @@ def verify_recompute(
         extra=recomputed.extra,
         bound=recomputed.bound,
         certificate=recomputed.certificate,
-        floor=None if recomputed.floor <= before else recomputed.floor,
+        floor=None if recomputed.floor <= outside else recomputed.floor,
         floor_certificate=recomputed.floor_certificate,
     )
     new = _lay_out(loaded, emit(question, sequence))
     if new.problem.fingerprint != recomputed.loaded.problem.fingerprint:
         raise PlanError("the program with copies does not run this sequence")
-    if not new.problem.max_load == recomputed.peak <= max(claim.peak, before):
+    if not new.problem.max_load == recomputed.peak <= max(claim.peak, outside):
         raise PlanError(
             f"the re-runs claim a load of {recomputed.peak} bytes, but it is {new.problem.max_load}"
         )
     if recomputed.bound > claim.extra:
         raise PlanError(f"the bound of {recomputed.bound} is above the cost of a sequence")
-    return claim._replace(peak=new.problem.max_load, floor=max(claim.floor, before))
+    return claim._replace(peak=new.problem.max_load, floor=max(claim.floor, outside))
+
+
+def _find_load_outside(layout: Layout, problem: RecomputeProblem) -> int:
+    """Return what is live before the first operator, or after the last one if that is more."""
+    program = problem.program
+    return max(find_load_before(layout), int(program.size[program.wanted].sum()))
 
 
 def _require_types(graph: Graph, pure: Iterable[str]) -> None:

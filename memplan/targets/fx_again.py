@@ -1,0 +1,311 @@
+"""Lets a training step of PyTorch run operators again, so that it needs less memory.
+
+    step = memplan.targets.fx_again.recompute(training_program(model, args, loss), "60MiB")
+    loss = step(*args)  # and the gradients are in the parameters
+    optimizer.step()
+
+It is the functional graph of the step that is rewritten: new statistics of batch norm are results
+of it, so an operator that runs again changes nothing. The same kernel makes the same bits.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memplan.errors import GraphError, listed, quoted
+from memplan.extras import require
+from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.notes import Code, Note
+from memplan.rewrite import Recomputed
+from memplan.rewrite import recompute as search
+from memplan.rewrite.again.costs import Costs
+from memplan.rewrite.effects import Shared, shared_by
+from memplan.sources.torch_export.builder import shorten_type
+from memplan.targets.fx import load_graph
+
+__all__ = ["Step", "measured_graph", "recompute"]
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """A training step in which operators run again.
+
+    Attributes
+    ----------
+    program
+        The `torch.export.ExportedProgram` of the step, as it was given.
+    module
+        The `torch.fx.GraphModule` with copied nodes. It takes what the placeholders of the program
+        stand for, and returns its results: the loss, gradients, new values of buffers.
+    found
+        What runs again, what it costs, and what it costs at least. Its loads are those of all that
+        the step allocates: results and scratch, without parameters and inputs.
+    notes
+        Which operators run only once, because they draw random numbers.
+    """
+
+    program: Any
+    module: Any
+    found: Recomputed
+    notes: tuple[Note, ...]
+
+    def __repr__(self) -> str:
+        return f"<Step: {self.found.summary()}>"
+
+    def __call__(self, *args: Any) -> Any:
+        """Do the step: return the loss, add gradients to those of the parameters, set buffers.
+
+        The optimizer is the caller's. Parameters and buffers are those of the model.
+        """
+        torch: Any = require("torch", extra="torch")
+        given = self.inputs(*args)
+        with torch.no_grad():
+            results = self.module(*given)
+            signature = self.program.graph_signature
+            names = {spec.arg.name: at for at, spec in enumerate(signature.input_specs)}
+            loss = None
+            for spec, result in zip(signature.output_specs, results, strict=True):
+                if spec.kind.name == "LOSS_OUTPUT":
+                    loss = result
+                elif spec.kind.name == "GRADIENT_TO_PARAMETER":
+                    _add_gradient(self.program.state_dict[spec.target], result)
+                elif spec.kind.name == "BUFFER_MUTATION":
+                    self.program.state_dict[spec.target].copy_(result)
+                elif spec.kind.name == "USER_INPUT_MUTATION":
+                    given[names[spec.target]].copy_(result)
+        return loss
+
+    def inputs(self, *args: Any) -> list[Any]:
+        """Return what the placeholders stand for: parameters, buffers, and these arguments."""
+        return _collect_inputs(self.program, args)
+
+
+def recompute(
+    program: Any,
+    capacity: int | str,
+    args: tuple[Any, ...] | None = None,
+    *,
+    costs: Costs | None = None,
+    order: bool = True,
+    timeout: float | None = None,
+    states: int | None = None,
+    pure: Iterable[str] = (),
+) -> Step:
+    """Return a training step that allocates no more than a capacity, by running operators again.
+
+    The step runs once as it is, on the CPU, to find what its kernels take and which tensors share
+    memory. This run needs the memory of the plain step.
+
+    Parameters
+    ----------
+    program
+        The joint graph of `memplan.sources.torch_export.training.training_program`.
+    capacity
+        The most bytes that the step may allocate: for results, gradients among them, and scratch.
+    args
+        Arguments of the model, as it was traced with; by default those.
+    costs, order, timeout, states, pure
+        As of `memplan.recompute`; operators have the names of nodes.
+
+    Returns
+    -------
+    Step
+        All its results are bit-equal to those of the given program.
+
+    Raises
+    ------
+    GraphError
+        If a node has sub-graphs, writes into its inputs, or may have side effects.
+    PlanError
+        If the capacity is below the floor, or no re-runs are found that fit.
+    MemplanError
+        If torch is not installed, or the program does not run on the CPU.
+    """
+    graph = measured_graph(program, args)
+    found = search(
+        graph, capacity, costs=costs, order=order, timeout=timeout, states=states, pure=pure
+    )
+    return Step(program, _emit(program.graph_module, found), found, _note_random(graph))
+
+
+def measured_graph(program: Any, args: tuple[Any, ...] | None = None) -> Graph:
+    """Return the graph of a program as one run of it shows it: storages, and scratch of kernels.
+
+    Parameters
+    ----------
+    program, args
+        As of `recompute`.
+    """
+    require("torch", extra="torch")
+    # These need torch, and `memplan.targets` does not.
+    from memplan.yardsticks.torch_nodes import measure_nodes
+
+    for node in program.graph.nodes:
+        _check(node)
+    if args is None:
+        args = program.example_inputs[0]
+    run = measure_nodes(program.graph_module, _collect_inputs(program, args))
+    return _Builder(program, run).graph()
+
+
+def _check(node: Any) -> None:
+    """Refuse what is not functional."""
+    if node.op in ("placeholder", "output", "get_attr"):
+        return
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None and schema.is_mutable:
+        raise GraphError(
+            f"node {quoted(node.name)} writes into its inputs; only a functional graph can run "
+            "operators again: take that of training_program"
+        )
+    if node.op != "call_function" or (schema is None and node.target is not operator.getitem):
+        raise GraphError(
+            f"node {quoted(node.name)} is no operator of PyTorch, so what it touches is not known"
+        )
+
+
+def _collect_inputs(program: Any, args: tuple[Any, ...]) -> list[Any]:
+    torch: Any = require("torch", extra="torch")
+    given = iter(torch.utils._pytree.tree_leaves(args))
+    found = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind.name == "USER_INPUT":
+            found.append(next(given))
+        elif spec.target in program.constants:
+            found.append(program.constants[spec.target])
+        else:
+            found.append(program.state_dict[spec.target])
+    return [one.detach() if isinstance(one, torch.Tensor) else one for one in found]
+
+
+def _add_gradient(parameter: Any, gradient: Any) -> None:
+    if parameter.grad is None:
+        parameter.grad = gradient
+    else:
+        parameter.grad += gradient
+
+
+# From the run to a graph
+
+
+class _Builder:
+    """Makes a graph of a program and its run."""
+
+    def __init__(self, program: Any, run: Mapping[str, Any]) -> None:
+        self._program, self._run = program, run
+        self._tensors: list[Tensor] = []
+        self._views: list[View] = []
+        self._base: dict[int, int] = {}  # by storage: the tensor that fills it
+        self._made: dict[Any, list[int]] = {}  # by node: its tensors, by position
+
+    def graph(self) -> Graph:
+        """Return the graph; each of its operators is from the node of the same name."""
+        macs = {each.origin: each.macs for each in load_graph(self._program).walk()}
+        user = set(self._program.graph_signature.user_inputs)
+        operators: list[Operator] = []
+        inputs: list[int] = []
+        outputs: list[int] = []
+        for node in self._program.graph.nodes:
+            if node.op == "output":
+                outputs = [tensor for each in node.all_input_nodes for tensor in self._made[each]]
+            elif node.target is operator.getitem:
+                self._made[node] = self._made[node.args[0]][node.args[1] : node.args[1] + 1]
+            elif node.op != "call_function":
+                kind = Kind.INPUT if node.name in user else Kind.CONSTANT
+                self._make(node, kind)
+                inputs += self._made[node] if kind is Kind.INPUT else ()
+            else:
+                operators.append(self._operator(node, macs.get(node.name, 0)))
+        for tensor in outputs:
+            if self._tensors[tensor].kind is Kind.INTERMEDIATE:
+                self._tensors[tensor] = replace(self._tensors[tensor], kind=Kind.OUTPUT)
+        return Graph(
+            "training step",
+            tuple(self._tensors),
+            tuple(operators),
+            inputs=tuple(inputs),
+            outputs=tuple(dict.fromkeys(outputs)),
+            views=tuple(self._views),
+            alignment=64,
+            planned=frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE}),
+            source="torch",
+        )
+
+    def _operator(self, node: Any, macs: int) -> Operator:
+        read = (tensor for each in node.all_input_nodes for tensor in self._made[each])
+        inputs = tuple(dict.fromkeys(read))
+        self._make(node, Kind.INTERMEDIATE)
+        return Operator(
+            node.name,
+            shorten_type(str(node.target)) + (" without dropout" if _never_drops(node) else ""),
+            inputs,
+            tuple(self._made[node]),
+            workspace=self._run[node.name].scratch,
+            origin=node.name,
+            macs=macs,
+        )
+
+    def _make(self, node: Any, kind: Kind) -> None:
+        """Add the results of a node; a number is a result without memory."""
+        results = self._run[node.name].results
+        made = self._made[node] = []
+        for at, result in enumerate(results):
+            made.append(len(self._tensors))
+            name = node.name if len(results) == 1 else f"{node.name}[{at}]"
+            if result is None:
+                self._tensors.append(Tensor(name, 0, kind))
+                continue
+            base = self._base.setdefault(result.storage, made[-1])
+            size = result.storage_bytes if base == made[-1] else result.bytes
+            self._tensors.append(Tensor(name, size, kind, result.dtype, result.shape))
+            if base != made[-1]:
+                self._views.append(View(made[-1], base, result.start))
+
+
+def _never_drops(node: Any) -> bool:
+    """Whether an operator that may draw random numbers does not, as its dropout is 0."""
+    names = [one.name for one in node.target._schema.arguments]
+    given = {one.name: one.default_value for one in node.target._schema.arguments}
+    given |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return given.get("dropout_p") == 0
+
+
+def _note_random(graph: Graph) -> tuple[Note, ...]:
+    names = [each.name for each in graph.operators if Shared.GENERATOR in shared_by(graph, each)]
+    if not names:
+        return ()
+    return (Note(Code.RUNS_ONCE, f"operators that draw random numbers run once: {listed(names)}"),)
+
+
+# From the graph to nodes
+
+
+def _emit(module: Any, found: Recomputed) -> Any:
+    """Return the module that runs the operators of the graph with copies, in their order.
+
+    Code of fx deletes each value after its last reader, so no value may hold more than the plan
+    says: a tuple is taken apart as it is made, and views are made again with each copy.
+    """
+    fx: Any = require("torch.fx", extra="torch")
+    nodes = {node.name: node for node in module.graph.nodes}
+    graph = fx.Graph()
+    now: dict[Any, Any] = {}
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            now[node] = graph.node_copy(node)
+    for each in found.graph.operators:
+        node = nodes[each.origin]
+        now[node] = graph.node_copy(node, now.__getitem__)
+        for part in node.users:
+            if part.target is operator.getitem:
+                now[part] = graph.node_copy(part, now.__getitem__)
+    (end,) = (node for node in module.graph.nodes if node.op == "output")
+    graph.output(fx.node.map_arg(end.args[0], now.__getitem__))
+    for node in reversed(graph.nodes):
+        if node.target is operator.getitem and not node.users:
+            graph.erase_node(node)
+    graph.lint()
+    return fx.GraphModule(module, graph)
