@@ -13,7 +13,12 @@ constexpr std::size_t kTriesOfStep = 10;
 constexpr std::size_t kMostSteps = 400;    // insertions of one repair, and one for each operator
 constexpr std::size_t kMostInputs = 80;    // that are made again with one operator
 constexpr std::size_t kFruitless = 20000;  // rounds without a better sequence
+constexpr std::size_t kPerOperator = 60;   // of either, so that small programs take less
 constexpr std::size_t kReturn = 200;  // rounds from one return to the best sequence to the next
+
+std::size_t limited(const Model& model, std::size_t most) {
+  return std::min(most, kPerOperator * (model.workspace.size() + 1));
+}
 
 // How far a run can move towards the front (step -1) or the back (step 1): up to the next run that
 // makes what it reads, reads what it makes, waits for it, or is one of the same operator.
@@ -77,7 +82,7 @@ bool Repair::start(const std::vector<OperatorIdx>& order) {
   const Bytes peak = timeline_.peak();
   Bytes fitted = peak;  // what the current sequence fits into
   Bytes next = wanted;
-  for (std::size_t tries = 0; tries < kStarts && !counter_.is_over(); ++tries) {
+  for (std::size_t tries = 0; tries < limited(model_, kStarts) && !counter_.is_over(); ++tries) {
     counter_.take();
     capacity_ = next;
     std::vector<OperatorIdx> runs = tries % kTriesOfStep == 0 ? current : ruined(current);
@@ -113,7 +118,7 @@ void Repair::improve(std::int64_t enough) {
   std::vector<OperatorIdx> current = best_;
   std::int64_t current_extra = best_extra_;
   std::size_t fruitless = 0;
-  for (std::size_t round = 1; best_extra_ > enough && fruitless < kFruitless;
+  for (std::size_t round = 1; best_extra_ > enough && fruitless < limited(model_, kFruitless);
        ++round, ++fruitless) {
     counter_.take();
     if (counter_.is_over()) return;
