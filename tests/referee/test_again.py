@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rounds import rounds
 
 import memplan as mp
 from memplan.problem import RecomputeBound, RecomputeLeaf, RecomputeProblem
@@ -23,7 +24,7 @@ from memplan.referee import RecomputeClaim, verify_recompute
 
 SEEDS = st.integers(0, 2**32)
 ANY = 2**62
-DEEP_PARTS, DEEP_PART = 20, 500
+DEEP_PARTS, DEEP_PART = rounds(4, 20), 500
 
 
 def nest() -> RecomputeProblem:
@@ -161,7 +162,7 @@ class TestBounds:
     @pytest.mark.deep
     @pytest.mark.parametrize("part", range(DEEP_PARTS))
     def test_many(self, part: int) -> None:
-        """Tests 10 000 programs, and 10 000 falsified certificates, most of which are refused."""
+        """Tests programs, and as many falsified certificates, most of which are refused."""
         seen: Counter[str] = Counter()
         for seed in range(part * DEEP_PART, (part + 1) * DEEP_PART):
             check_certificates(seed)
