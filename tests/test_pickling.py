@@ -19,6 +19,7 @@ import strategies_graph
 
 import memplan as mp
 from memplan.errors import FormatError, PlanError
+from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources import Loaded, of_graph
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -65,6 +66,26 @@ def compare() -> Any:
     return mp.compare(make_problem(), make_problem())
 
 
+def skip() -> Graph:
+    """Return a program whose first result is read again by its last operator."""
+    sizes = {"image": 16, "wide": 400, "small": 50, "deep": 600, "tiny": 20, "result": 4}
+    kinds = {"image": Kind.INPUT, "result": Kind.OUTPUT}
+    tensors = [
+        Tensor(name, size, kinds.get(name, Kind.INTERMEDIATE)) for name, size in sizes.items()
+    ]
+    read = ((0,), (1,), (2,), (3,), (4, 1))
+    operators = [Operator(f"step {at}", "CONV", old, (at + 1,)) for at, old in enumerate(read)]
+    return Graph("skip", tuple(tensors), tuple(operators), (0,), (5,))
+
+
+def recompute() -> Any:
+    """Return it in memory for which an operator runs again, with the proof of what that costs."""
+    found = mp.recompute(skip(), 700, states=1000)
+    assert found.repeated == 1
+    assert found.certificate is not None
+    return found
+
+
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
@@ -83,6 +104,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "ProblemError": lambda: mp.ProblemError("no"),
     "Progress": lambda: follow("progress"),
     "ProofError": lambda: mp.ProofError("no"),
+    "Recomputed": recompute,
     "Reordered": lambda: mp.reorder(RESIDUAL),
     "Repacker": make_repacker,
     "Reserved": lambda: make_problem().reserved[0],
@@ -102,11 +124,13 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "pack_most_valuable": None,  # a selection
     "plan_model": None,  # planned
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
+    "recompute": None,  # recomputed
     "reorder": None,  # reordered
     "save": None,
     "solve": None,  # a plan
     "verify": None,
     "verify_order": lambda: mp.verify_order(RESIDUAL, mp.reorder(RESIDUAL)),
+    "verify_recompute": lambda: mp.verify_recompute(skip(), recompute()),
 }
 MADE = [name for name, make in OBJECTS.items() if make is not None]
 

@@ -237,6 +237,7 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "in_place": False,
         "measured": None,
         "order": None,
+        "again": None,
         "notes": [],
     }
 
