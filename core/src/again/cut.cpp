@@ -27,20 +27,6 @@ std::int32_t bits_of(std::int64_t number) {
   return bits;
 }
 
-void mark_reached(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t node,
-                  std::vector<std::int32_t>& node_of) {
-  std::vector<OperatorIdx> todo{op};
-  while (!todo.empty()) {
-    const OperatorIdx at = todo.back();
-    todo.pop_back();
-    for (const OperatorIdx other : next[at]) {
-      if (node_of[other] == node) continue;
-      node_of[other] = node;
-      todo.push_back(other);
-    }
-  }
-}
-
 }  // namespace
 
 Scaling choose_scaling(const Model& model, Bytes capacity) {
@@ -71,8 +57,8 @@ std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift) {
 
 CutNetwork::CutNetwork(const Model& model, const Scaling& scaling, OperatorIdx op)
     : model_(model), scaling_(scaling), op_(op), node_of_(model.workspace.size(), kNowhere) {
-  mark_reached(model.before, op, kEntry, node_of_);
-  mark_reached(model.after, op, kSink, node_of_);
+  order::mark_reached(model.before, op, kEntry, node_of_);
+  order::mark_reached(model.after, op, kSink, node_of_);
   node_of_[op] = kSink;
   build();
 }

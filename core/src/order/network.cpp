@@ -8,28 +8,14 @@ constexpr std::int32_t kSource = Flow::kSource;
 constexpr std::int32_t kSink = Flow::kSink;
 constexpr std::int32_t kNowhere = -1;
 
-void mark(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t node,
-          std::vector<std::int32_t>& node_of) {
-  std::vector<OperatorIdx> todo{op};
-  while (!todo.empty()) {
-    const OperatorIdx at = todo.back();
-    todo.pop_back();
-    for (const OperatorIdx other : next[at]) {
-      if (node_of[other] == node) continue;
-      node_of[other] = node;
-      todo.push_back(other);
-    }
-  }
-}
-
 }  // namespace
 
 Network::Network(const Program& program, OperatorIdx op, const std::vector<OperatorIdx>& done)
     : program_(program), node_of_(program.workspace.size(), kNowhere) {
-  mark(program.before, op, kSource, node_of_);
+  mark_reached(program.before, op, kSource, node_of_);
   ancestors_ = node_of_;
   for (const OperatorIdx other : done) node_of_[other] = kSource;
-  mark(program.after, op, kSink, node_of_);
+  mark_reached(program.after, op, kSink, node_of_);
   node_of_[op] = kSink;
   names_ = {0, 1};
   for (OperatorIdx u = 0; u < program.operators(); ++u) {

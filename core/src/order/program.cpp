@@ -130,6 +130,20 @@ std::vector<OperatorIdx> legal_order(const Program& program) {
   return order;
 }
 
+void mark_reached(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t node,
+                  std::vector<std::int32_t>& node_of) {
+  std::vector<OperatorIdx> todo{op};
+  while (!todo.empty()) {
+    const OperatorIdx at = todo.back();
+    todo.pop_back();
+    for (const OperatorIdx other : next[at]) {
+      if (node_of[other] == node) continue;
+      node_of[other] = node;
+      todo.push_back(other);
+    }
+  }
+}
+
 Program with_arcs(Program program, const std::vector<std::pair<OperatorIdx, OperatorIdx>>& arcs) {
   Arcs all = arcs;
   for (OperatorIdx op = 0; op < program.operators(); ++op) {

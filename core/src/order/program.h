@@ -69,6 +69,9 @@ Program make_program(const OrderProblem& problem);
 Program turned(const Program& program);
 // A legal order, which is shorter than the program if arcs lead in a circle.
 std::vector<OperatorIdx> legal_order(const Program& program);
+// Sets the node of all operators that `op` leads to by arcs of `next`, but not of `op` itself.
+void mark_reached(const Lists<OperatorIdx>& next, OperatorIdx op, std::int32_t node,
+                  std::vector<std::int32_t>& node_of);
 // A program in which operators wait for more: arcs from those that come first.
 Program with_arcs(Program program, const std::vector<std::pair<OperatorIdx, OperatorIdx>>& arcs);
 
