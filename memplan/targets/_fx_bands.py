@@ -18,6 +18,7 @@ from memplan.extras import require
 from memplan.graph import Graph
 from memplan.graph.pictures import Even, Joined, Shifted
 from memplan.rewrite.bands import Action, Cut, Do
+from memplan.sources.torch_export.scope import name_arguments
 from memplan.targets._bands import find_rules, find_slices
 
 __all__ = ["BoundNode", "keep_whole", "list_calls", "write_bands"]
@@ -68,13 +69,10 @@ def _iterate_calls(module: Any, graph: Graph) -> Iterator[BoundNode]:
     overload = require("torch._ops", extra="torch").OpOverload
     for operator in graph.operators:
         node = nodes.get(operator.origin)
-        schema = getattr(getattr(node, "target", None), "_schema", None)
-        if node is None or schema is None:
+        if node is None or getattr(node.target, "_schema", None) is None:
             yield BoundNode(None, {}, None, {})
             continue
-        names = [one.name for one in schema.arguments]
-        args = {one.name: one.default_value for one in schema.arguments}
-        args |= dict(zip(names, node.args, strict=False)) | node.kwargs
+        args = name_arguments(node, defaults=True)
         tensors: list[Any] = []
         fx.node.map_arg(args, tensors.append)
         apart = list(dict.fromkeys(tensors))

@@ -24,6 +24,7 @@ from memplan.rewrite import recompute as search
 from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.effects import Shared, shared_by
 from memplan.sources.torch_export.builder import shorten_type
+from memplan.sources.torch_export.scope import never_drops
 from memplan.targets.fx import load_graph
 
 __all__ = ["Step", "measured_graph", "recompute"]
@@ -240,7 +241,7 @@ class _Builder:
         self._make(node, Kind.INTERMEDIATE)
         return Operator(
             node.name,
-            shorten_type(str(node.target)) + (" without dropout" if _never_drops(node) else ""),
+            shorten_type(str(node.target)) + (" without dropout" if never_drops(node) else ""),
             inputs,
             tuple(self._made[node]),
             workspace=self._run[node.name].scratch,
@@ -263,14 +264,6 @@ class _Builder:
             self._tensors.append(Tensor(name, size, kind, result.dtype, result.shape))
             if base != made[-1]:
                 self._views.append(View(made[-1], base, result.start))
-
-
-def _never_drops(node: Any) -> bool:
-    """Whether an operator that may draw random numbers does not, as its dropout is 0."""
-    names = [one.name for one in node.target._schema.arguments]
-    given = {one.name: one.default_value for one in node.target._schema.arguments}
-    given |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    return given.get("dropout_p") == 0
 
 
 def _note_random(graph: Graph) -> tuple[Note, ...]:

@@ -12,7 +12,7 @@ from memplan.sources.torch_export import aten
 from memplan.sources.torch_export.guards import parse_assertion
 from memplan.sources.torch_export.pictures import keep_options
 from memplan.sources.torch_export.program import Autocast, Body, Exported, Given, Node, Option
-from memplan.sources.torch_export.scope import Scope, bodies, scopes
+from memplan.sources.torch_export.scope import Scope, bodies, name_arguments, scopes
 from memplan.sources.torch_export.sizes import Range, Sizes
 from memplan.sources.torch_export.values import Value
 
@@ -97,7 +97,7 @@ class _Reader:
     def _node(
         self, scope: Scope, node: Any, outputs: tuple[Value, ...], shares: tuple[str | None, ...]
     ) -> Node:
-        arguments = _name_arguments(node)
+        arguments = name_arguments(node)
         call = self._call(scope, node, arguments)
         inner = tuple(prefix for prefix, _ in bodies(scope.module, scope.prefix, node))
         graphs = [i for i, one in enumerate(node.args) if getattr(one, "op", "") == "get_attr"]
@@ -140,14 +140,6 @@ class _Reader:
             tuple(self._nodes(scope)),
             tuple(scope.slots(scope.results)),
         )
-
-
-def _name_arguments(node: Any) -> dict[str, Any]:
-    """Return the arguments of a call by name, in the order of its schema; none if it has none."""
-    schema = getattr(node.target, "_schema", None)
-    names = [one.name for one in schema.arguments] if schema is not None else []
-    given = dict(zip(names, node.args, strict=False)) | node.kwargs
-    return {name: given[name] for name in names if name in given}
 
 
 def _plain(argument: Any) -> Option:

@@ -16,7 +16,7 @@ from memplan.extras import require
 from memplan.sources.torch_export.aten import MASKS
 from memplan.sources.torch_export.values import Meta
 
-__all__ = ["Scope", "bodies", "results_of", "scopes"]
+__all__ = ["Scope", "bodies", "name_arguments", "never_drops", "results_of", "scopes"]
 
 
 class Scope:
@@ -97,16 +97,38 @@ def bodies(module: Any, prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{prefix}{node.name}.{argument.target}/", body
 
 
+def name_arguments(node: Any, *, defaults: bool = False) -> dict[str, Any]:
+    """Return the arguments of a call by name, in the order of its schema; none if it has none.
+
+    Parameters
+    ----------
+    node
+        A `torch.fx.Node`.
+    defaults
+        Whether those are among them that the call leaves to the schema.
+    """
+    schema = getattr(getattr(node, "target", None), "_schema", None)
+    if schema is None:
+        return {}
+    names = [one.name for one in schema.arguments]
+    given = {one.name: one.default_value for one in schema.arguments} if defaults else {}
+    given |= dict(zip(names, node.args, strict=False)) | node.kwargs
+    return {name: given[name] for name in names if name in given}
+
+
+def never_drops(node: Any) -> bool:
+    """Return whether an operator that may draw random numbers does not, as its dropout is 0."""
+    return name_arguments(node, defaults=True).get("dropout_p") == 0
+
+
 def results_of(node: Any, made: Any) -> Any:
     """Return what an operator made, with `None` for each result that its mask does not ask for.
 
     Kernels return an undefined tensor for such a result, or one that has no meaning.
     """
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or not isinstance(made, (list, tuple)):
+    if not isinstance(made, (list, tuple)):
         return made
-    names = (one.name for one in schema.arguments)
-    arguments = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    arguments = name_arguments(node)
     mask = next((arguments[name] for name in MASKS if name in arguments), None)
     if mask is None or len(mask) != len(made):
         return made

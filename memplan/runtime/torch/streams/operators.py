@@ -18,7 +18,7 @@ from memplan.graph import Operator
 from memplan.runtime.torch.streams.memory import Memory
 from memplan.runtime.torch.streams.program import Program
 from memplan.sources.torch_export.builder import shorten_type
-from memplan.sources.torch_export.scope import results_of
+from memplan.sources.torch_export.scope import never_drops, results_of
 
 __all__ = ["Action", "Reduce", "check_random", "make_actions"]
 
@@ -114,7 +114,9 @@ def check_random(program: Program) -> None:
     nodes = {node.name: node for node in program.origin.exported.graph.nodes}
     first: Operator | None = None
     for operator in program.graph.operators:
-        if not _is_random(nodes.get(operator.origin)):
+        node = nodes.get(operator.origin)
+        tags = getattr(getattr(node, "target", None), "tags", ())
+        if torch.Tag.nondeterministic_seeded not in tags or never_drops(node):
             continue
         first = first or operator
         if operator.stream != first.stream:
@@ -123,17 +125,6 @@ def check_random(program: Program) -> None:
                 f"{first.stream} and {operator.stream}, so results would depend on their order; "
                 "put them on one stream"
             )
-
-
-def _is_random(node: Any) -> bool:
-    """Whether an operator draws random numbers; attention without dropout does not."""
-    target: Any = getattr(node, "target", None)
-    if torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ()):
-        return False
-    names = [one.name for one in target._schema.arguments]
-    given = {one.name: one.default_value for one in target._schema.arguments}
-    given |= {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    return bool(given.get("dropout_p", True))
 
 
 def _find_gradient(program: Program, update: Operator) -> int:
