@@ -102,10 +102,9 @@ def command(
     """Write a plan where a runtime uses it: into a TFLite model, as a C header, or as TFLM's shim.
 
     With --order, --recompute or --bands, the program itself is changed; this can write ONNX models
-    too. The
-    input file is not changed unless --overwrite is given. All outputs contain the same plan, that
-    of `memplan plan` with the same options. Either all outputs are written or none. A plan of
-    another model is rejected, and the message says what differs.
+    too. The input file is not changed unless --overwrite is given. All outputs contain the same
+    plan, that of `memplan plan` with the same options. Either all outputs are written or none. A
+    plan of another model is rejected, and the message says what differs.
     """
     from memplan.sources import detect
 

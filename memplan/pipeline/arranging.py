@@ -272,6 +272,16 @@ class _Run:
         self._drafts.append(draft)
         return draft
 
+    def _draft_anyway(self, variant: Variant, *, in_place: bool, extra: float = 0.0) -> Draft:
+        """Plan a program and write it, also without offsets, or with the best ones on Ctrl-C."""
+        try:
+            planned = self._plan(variant.loaded, in_place=in_place, parts=1)
+        except PlanningInterrupted as stop:
+            planned, self._interrupted = stop.planned, True
+        draft = Draft(variant, planned, self._writer.write(variant, planned), extra=extra)
+        self._drafts.append(draft)
+        return draft
+
     def note(self, lever: str, words: str, extra: float = 0.0) -> None:
         """Say what a lever brought."""
         self._steps.append(Step(lever, self.best.arena, extra, words))
@@ -313,12 +323,7 @@ class _Run:
     def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
         """Plan the program in the order with the least load, which may be its own."""
         found = self.find_order(in_place=in_place, pure=pure)
-        variant = self._writer.put_in_order(self._given, found)
-        try:
-            planned = self._plan(variant.loaded, in_place=in_place, parts=1)
-        except PlanningInterrupted as stop:
-            planned, self._interrupted = stop.planned, True
-        self._drafts.append(Draft(variant, planned, self._writer.write(variant, planned)))
+        self._draft_anyway(self._writer.put_in_order(self._given, found), in_place=in_place)
 
     def run_again(
         self, *, in_place: bool, order: bool, max_extra: float, pure: tuple[str, ...]
@@ -345,18 +350,13 @@ class _Run:
 
     def plan_again(self, *, in_place: bool, costs: Costs | None, pure: tuple[str, ...]) -> None:
         """Plan the program with re-runs that cost least, whether or not a plan is found."""
-
-        def draft(variant: Variant, found: Recomputed) -> Draft:
-            try:
-                planned = self._plan(variant.loaded, in_place=in_place, parts=1)
-            except PlanningInterrupted as stop:
-                planned, self._interrupted = stop.planned, True
-            written = self._writer.write(variant, planned)
-            made = Draft(variant, planned, written, extra=found.share)
-            self._drafts.append(made)
-            return made
-
-        self._find_again(draft, costs=costs, pure=pure)
+        self._find_again(
+            lambda variant, found: self._draft_anyway(
+                variant, in_place=in_place, extra=found.share
+            ),
+            costs=costs,
+            pure=pure,
+        )
 
     def _find_again(
         self,
@@ -530,10 +530,8 @@ def _moves_inside(found: Reordered) -> bool:
 
 
 def _describe_again(found: Recomputed) -> str:
-    least = found.bound / found.plain if found.plain else 0.0
-    proved = (
-        "proved: no re-runs cost less" if found.bound == found.extra else f"at least {least:.2%}"
-    )
+    least = f"at least {found.share_of(found.bound):.2%}"
+    proved = "proved: no re-runs cost less" if found.bound == found.extra else least
     runs = "run" if found.repeated == 1 else "runs"
     return f"{found.repeated} {runs} more; {proved}"
 

@@ -27,11 +27,11 @@ __all__ = [
     "Reordered",
     "core_problem",
     "find_load_before",
+    "is_in_order",
     "load_program",
     "reorder",
     "require_one_stream",
     "verify_order",
-    "without_inner_order",
 ]
 
 
@@ -239,8 +239,7 @@ def verify_order(
     proved = check_order(
         claimed, range(len(claimed)), bound=claimed_bound, certificate=certificate
     ).bound
-    runs = [without_inner_order(operator) for operator in reordered.graph.operators]
-    if runs != [without_inner_order(graph.operators[at]) for at in reordered.order]:
+    if not is_in_order(reordered.graph, graph, reordered.order):
         raise PlanError("the operators of the new order are not those of the program")
     ways = (*_lay_out(reordered.loaded, in_place), *_lay_out(loaded, in_place))
     peak = min(each.problem.max_load for each in ways)
@@ -349,12 +348,18 @@ def _without_workspace(problem: OrderProblem) -> str:
     return replace(problem, workspace=np.zeros_like(problem.workspace)).fingerprint
 
 
-def without_inner_order(operator: Operator) -> Operator:
+def is_in_order(moved: Graph, graph: Graph, order: Iterable[int]) -> bool:
+    """Return whether a graph runs the outermost operators of another one in this order."""
+    runs = [_plain(operator) for operator in moved.operators]
+    return runs == [_plain(graph.operators[at]) for at in order]
+
+
+def _plain(operator: Operator) -> Operator:
     """Return an operator whose blocks have their operators in an order that is no matter."""
     if not operator.blocks:
         return operator
     blocks = [
-        replace(block, operators=tuple(sorted(map(without_inner_order, block.operators), key=repr)))
+        replace(block, operators=tuple(sorted(map(_plain, block.operators), key=repr)))
         for block in operator.blocks
     ]
     return replace(operator, blocks=tuple(blocks))

@@ -6,14 +6,17 @@ from collections import Counter
 from random import Random
 
 import again_oracle as oracle
-import numpy as np
 import pytest
 from rounds import rounds
 
 from memplan import _core
-from memplan.problem import RecomputeBound, RecomputeFloor, RecomputeLeaf, RecomputeProblem
+from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
-from memplan.rewrite.order import core_problem
+from memplan.rewrite.again.search import (
+    bound_certificate_of,
+    core_recompute_problem,
+    floor_certificate_of,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -25,30 +28,8 @@ def search(
     problem: RecomputeProblem, capacity: int, without: tuple[str, ...] = (), nodes: int = 400
 ) -> _core.RecomputeResult:
     """Return what the core finds."""
-    columns = _core.RecomputeProblem(
-        core_problem(problem.program),
-        problem.cost,
-        problem.again.view(np.uint8),
-        problem.maker,
-        problem.move,
-    )
+    columns = core_recompute_problem(problem)
     return _core.recompute(columns, capacity, None, nodes, True, list(without))
-
-
-def certificates(
-    found: _core.RecomputeResult,
-) -> tuple[RecomputeBound | None, RecomputeFloor | None]:
-    """Return what proves the bound and the floor, as the referee takes it."""
-    proof, bound, floor = found.certificate, None, None
-    if proof.op >= 0:
-        leaves = tuple(
-            RecomputeLeaf(tuple(leaf.decisions), leaf.price, oracle.columns(leaf.flow))
-            for leaf in proof.leaves
-        )
-        bound = RecomputeBound(proof.op, proof.unit, proof.scale, proof.shift, leaves)
-    if found.floor_op >= 0:
-        floor = RecomputeFloor(found.floor_op, oracle.columns(found.floor_flow))
-    return bound, floor
 
 
 def compare(seed: int) -> Counter[str]:
@@ -62,7 +43,6 @@ def compare(seed: int) -> Counter[str]:
     without = ((), *((rule,) for rule in RULES), RULES)[seed % (len(RULES) + 2)]
     found = search(problem, capacity, without)
     least = states.least_extra(capacity)
-    certificate, floor = certificates(found)
     claim = verify_recompute(
         problem,
         found.runs or None,
@@ -70,9 +50,9 @@ def compare(seed: int) -> Counter[str]:
         peak=found.peak if found.runs else None,
         extra=found.extra if found.runs else None,
         bound=found.bound,
-        certificate=certificate,
+        certificate=bound_certificate_of(found),
         floor=found.floor,
-        floor_certificate=floor,
+        floor_certificate=floor_certificate_of(found),
     )
     assert claim.floor >= found.floor
     if least is None:

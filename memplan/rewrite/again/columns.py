@@ -151,7 +151,7 @@ def _find_views(
 def _find_fixed(
     layout: Layout, place: Mapping[int, int], writers: Mapping[int, set[int]]
 ) -> set[int]:
-    """Return the storages that are never made again, whoever makes them.
+    """Return the storages that are never made again, whatever operator makes them.
 
     They are those that operators with blocks touch, have to share memory or to lie beside others,
     or have a tensor that no operator makes.

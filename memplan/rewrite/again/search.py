@@ -33,16 +33,23 @@ from memplan.rewrite.order import (
     Reordered,
     core_problem,
     find_load_before,
+    is_in_order,
     load_program,
     reorder,
     require_one_stream,
-    without_inner_order,
 )
 from memplan.sizes import parse_size
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, of_graph
 
-__all__ = ["Recomputed", "recompute", "verify_recompute"]
+__all__ = [
+    "Recomputed",
+    "bound_certificate_of",
+    "core_recompute_problem",
+    "floor_certificate_of",
+    "recompute",
+    "verify_recompute",
+]
 
 _STATES: Final = 20_000  # of a search without a limit
 
@@ -138,7 +145,11 @@ class Recomputed:
     @property
     def share(self) -> float:
         """The extra cost as a share of the cost of running every operator once."""
-        return self.extra / self.plain if self.plain else 0.0
+        return self.share_of(self.extra)
+
+    def share_of(self, cost: int) -> float:
+        """Return a cost as a share of that of running every operator once."""
+        return cost / self.plain if self.plain else 0.0
 
     @property
     def gains_nothing(self) -> bool:
@@ -156,7 +167,7 @@ class Recomputed:
         )
         if self.status is Status.OPTIMAL:
             return f"{found}; optimal: no re-runs cost less"
-        return f"{found}; at least {self.bound / self.plain if self.plain else 0.0:.2%}"
+        return f"{found}; at least {self.share_of(self.bound):.2%}"
 
 
 def recompute(
@@ -231,7 +242,7 @@ def recompute(
     left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - begun))
     if left is None and states is None:
         states = _STATES
-    found = _core.recompute(_for_core(question.problem), size, left, states, order, [])
+    found = _core.recompute(core_recompute_problem(question.problem), size, left, states, order, [])
     outside = _find_load_outside(given.layout, question.problem)
     floor = max(found.floor, outside)
     floor_op = found.floor_op if found.floor >= outside else -1
@@ -262,8 +273,8 @@ def recompute(
         names[floor_op] if floor_op >= 0 else "",
         names[found.moment] if found.moment >= 0 else "",
         question.problem,
-        _certificate(found),
-        _floor_certificate(found),
+        bound_certificate_of(found),
+        floor_certificate_of(found),
         found.interrupted,
         found.nodes,
         time.perf_counter() - begun,
@@ -306,8 +317,7 @@ def verify_recompute(
     assert ordered.layout is not None
     graph, order = loaded.layout.graph, recomputed.order
     check_order(order_problem(loaded.layout), order)
-    runs = [without_inner_order(operator) for operator in ordered.layout.graph.operators]
-    if runs != [without_inner_order(graph.operators[at]) for at in order]:
+    if not is_in_order(ordered.layout.graph, graph, order):
         raise PlanError("the operators that run again are not those of the program")
     problem = recomputed.problem
     question = again_of(ordered.layout, costs)
@@ -381,7 +391,8 @@ def _lay_out(loaded: Loaded, emitted: Emitted) -> Loaded:
     return replace(new, source=loaded.source, problem=problem)
 
 
-def _for_core(problem: RecomputeProblem) -> _core.RecomputeProblem:
+def core_recompute_problem(problem: RecomputeProblem) -> _core.RecomputeProblem:
+    """Return a question as the core takes it."""
     program: OrderProblem = problem.program
     return _core.RecomputeProblem(
         core_problem(program),
@@ -396,7 +407,8 @@ def _columns(flow: object) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return np.array(flow, dtype=np.int64).reshape(-1, 3)
 
 
-def _certificate(found: _core.RecomputeResult) -> RecomputeBound | None:
+def bound_certificate_of(found: _core.RecomputeResult) -> RecomputeBound | None:
+    """Return why the bound holds, as the referee takes it; `None` if it is 0."""
     proof = found.certificate
     if proof.op < 0:
         return None
@@ -407,7 +419,8 @@ def _certificate(found: _core.RecomputeResult) -> RecomputeBound | None:
     return RecomputeBound(proof.op, proof.unit, proof.scale, proof.shift, leaves)
 
 
-def _floor_certificate(found: _core.RecomputeResult) -> RecomputeFloor | None:
+def floor_certificate_of(found: _core.RecomputeResult) -> RecomputeFloor | None:
+    """Return why the floor holds, as the referee takes it; `None` if it needs no reason."""
     if found.floor_op < 0 or not found.floor_flow:
         return None
     return RecomputeFloor(found.floor_op, _columns(found.floor_flow))

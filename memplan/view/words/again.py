@@ -32,8 +32,8 @@ def describe_recomputed(found: Recomputed) -> RenderableType:
         ("load", f"{exact(found.peak)}, within {exact(found.capacity)}"),
         ("floor", f"{exact(found.floor)}{_name_floor(found)}: no order and no re-runs need less"),
         ("run again", describe_re_runs(found)),
-        ("bound, any order", _describe_share(found, found.bound)),
-        ("bound, this order", _describe_share(found, found.order_bound)),
+        ("bound, any order", f"{found.share_of(found.bound):.2%} more work"),
+        ("bound, this order", f"{found.share_of(found.order_bound):.2%} more work"),
         ("status", _describe_status(found)),
         ("search", f"{plural(found.states, 'node')}, {seconds(found.seconds)}"),
     ]
@@ -73,8 +73,7 @@ def find_least(found: Reordered | Recomputed) -> int:
 def _describe_bound(found: Recomputed) -> str:
     if found.bound == found.extra:
         return "proved: no order and no re-runs cost less"
-    least = found.bound / found.plain if found.plain else 0.0
-    return f"at least {least:.2%} in any order"
+    return f"at least {found.share_of(found.bound):.2%} in any order"
 
 
 def _describe_status(found: Recomputed) -> str:
@@ -82,11 +81,6 @@ def _describe_status(found: Recomputed) -> str:
         return f"{found.status}: it fits"
     what = "order and no re-runs" if found.bound == found.extra else "re-runs in this order"
     return f"optimal: no {what} cost less"
-
-
-def _describe_share(found: Recomputed, cost: int) -> str:
-    share = cost / found.plain if found.plain else 0.0
-    return f"{share:.2%} more work"
 
 
 def _name_floor(found: Recomputed) -> str:
@@ -104,10 +98,9 @@ def _tabulate(found: Recomputed) -> RenderableType:
     assert found.given.graph is not None
     for op in again[:MOST_ROWS]:
         operator = found.given.graph.operators[op]
-        more = cost[op] * (times[op] - 1)
         table.add_row(
             make_name(operator.name or operator.type),
             f"{times[op] - 1}",
-            f"{more / found.plain if found.plain else 0:.2%}",
+            f"{found.share_of(cost[op] * (times[op] - 1)):.2%}",
         )
     return table
