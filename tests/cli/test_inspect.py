@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import command_line
 import pytest
 
 from memplan import yardsticks
@@ -46,11 +47,8 @@ def net() -> str:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """Return the lines that the command prints, with single spaces."""
-    assert main(["inspect", *words]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return [" ".join(line.split()) for line in out.splitlines()]
+    """Return the lines that `memplan inspect` prints."""
+    return command_line.told(capsys, "inspect", *words)
 
 
 def summary(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import refused, told
 from rich.console import Console
 
 import memplan.rewrite
@@ -33,23 +34,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
-    """Return the lines that a command prints, with single spaces; nothing goes to messages."""
-    assert main(words) == code
-    out, err = capsys.readouterr()
-    assert err == ""
-    return [" ".join(line.split()) for line in out.splitlines()]
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
-    """Return the one sentence of a command that prints no result."""
-    assert main(words) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    (line,) = err.splitlines()
-    return line
 
 
 def test_what_moves_and_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

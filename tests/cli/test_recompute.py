@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import refused, told
 from rich.console import Console
 
 import memplan as mp
@@ -34,23 +35,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         last = len(tensors) - 1
     graph = Graph("step", tuple(tensors), tuple(operators), (0,), (last,))
     (tmp_path / "step.json").write_text(write_graph(graph))
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
-    """Return the lines that a command prints, with single spaces; nothing goes to messages."""
-    assert main(words) == code, capsys.readouterr().err
-    out, err = capsys.readouterr()
-    assert err == ""
-    return [" ".join(line.split()) for line in out.splitlines()]
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
-    """Return the one sentence of a command that prints no result."""
-    assert main(words) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    (line,) = err.splitlines()
-    return line
 
 
 def test_what_runs_again_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -270,40 +270,6 @@ class _Network:
         return {arc: most for arc, most in found.items() if arc[0] != arc[1]}
 
 
-def maximum_flow(capacity: dict[tuple[int, int], int], most: int) -> list[tuple[int, int, int]]:
-    """Return a maximum flow from node 0 to node 1, or one of at least `most`."""
-    room: dict[int, dict[int, int]] = {0: {}, 1: {}}
-    for (start, end), amount in capacity.items():
-        room.setdefault(start, {})[end] = room.get(start, {}).get(end, 0) + amount
-        room.setdefault(end, {}).setdefault(start, 0)
-    before = {start: dict(ends) for start, ends in room.items()}
-    total = 0
-    while total < most:
-        came = {0: 0}
-        todo = [0]
-        for node in todo:
-            fresh = [end for end, amount in room[node].items() if amount and end not in came]
-            came.update(dict.fromkeys(fresh, node))
-            todo += fresh
-        if 1 not in came:
-            break
-        path, node = [], 1
-        while node:
-            path.append((came[node], node))
-            node = came[node]
-        amount = min(most - total, *(room[start][end] for start, end in path))
-        for start, end in path:
-            room[start][end] -= amount
-            room[end][start] += amount
-        total += amount
-    return [
-        (start, end, before[start][end] - amount)
-        for start, ends in room.items()
-        for end, amount in ends.items()
-        if amount < before[start][end]
-    ]
-
-
 def columns(flow: Sequence[tuple[int, int, int]]) -> np.ndarray:
     """Return a flow as a certificate has it."""
     return np.array(flow, dtype=np.int64).reshape(-1, 3)
@@ -332,7 +298,7 @@ def certify(problem: RecomputeProblem, op: int, capacity: int, random: Random) -
         for price in prices:
             arcs = network.arcs(price, shift, unit, scale, decisions)
             away = price * room >> shift
-            flow = maximum_flow(arcs, max(0, total + 1 + away))
+            flow, _ = order_oracle.maximum_flow(arcs, max(0, total + 1 + away))
             value = sum(amount for _, end, amount in flow if end == 1) - away
             if value > found[0] and all(amount < 2**63 for *_, amount in flow):
                 found = (value, price, flow)
@@ -353,4 +319,4 @@ def certify(problem: RecomputeProblem, op: int, capacity: int, random: Random) -
 def certify_floor(problem: RecomputeProblem, op: int) -> RecomputeFloor:
     """Return what an operator needs at least when it runs first, whatever runs again."""
     arcs = _Network(problem, op).arcs(1, 0, 0, 0, ())
-    return RecomputeFloor(op, columns(maximum_flow(arcs, ENDLESS)))
+    return RecomputeFloor(op, columns(order_oracle.maximum_flow(arcs, ENDLESS)[0]))

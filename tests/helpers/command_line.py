@@ -68,3 +68,20 @@ def assert_refused(run: subprocess.CompletedProcess[str], *words: str, code: int
     assert "Traceback" not in run.stderr
     for word in words:
         assert word in run.stderr
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
+    """Return the lines that a command prints, with single spaces; nothing goes to messages."""
+    assert cli.main(words) == code, capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert err == ""
+    return [" ".join(line.split()) for line in out.splitlines()]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
+    """Return the one sentence of a command that prints no result."""
+    assert cli.main(words) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    return line

@@ -7,7 +7,7 @@ numbers. The sums read as they are written in docs/algorithms/order.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, pairwise, permutations, product
 from random import Random
@@ -244,12 +244,10 @@ def certify(problem: OrderProblem, op: int) -> OrderBound:
         0 if before[op] >> u & 1 else 1 if u == op or before[u] >> op & 1 else 2 + u
         for u in range(count)
     ]
-    room: dict[int, dict[int, int]] = {0: {}, 1: {}}
     capacity: dict[tuple[int, int], int] = {}
 
     def connect(start: int, end: int, bytes: int = NEVER) -> None:
-        room.setdefault(start, {})[end] = capacity[start, end] = bytes
-        room.setdefault(end, {}).setdefault(start, 0)
+        capacity[start, end] = bytes
 
     for first, second in problem.arcs.tolist():
         connect(role[second], role[first])
@@ -266,11 +264,34 @@ def certify(problem: OrderProblem, op: int) -> OrderBound:
             connect(0, begins)
         if states.wanted[storage]:
             connect(begins + 1, 1)
-    while True:
+    flow, reached = maximum_flow(capacity)
+    done = tuple(u for u in range(count) if role[u] in reached)
+    return OrderBound(op, done, np.array(flow, dtype=np.int64).reshape(-1, 3))
+
+
+def maximum_flow(
+    capacity: Mapping[tuple[int, int], int], most: int = NEVER
+) -> tuple[list[tuple[int, int, int]], Container[int]]:
+    """Return a maximum flow from node 0 to node 1, or one of at least `most`.
+
+    Returns
+    -------
+    tuple
+        Rows of start, end and amount; and, if it is a maximum, the nodes on the side of node 0 of a
+        minimum cut.
+    """
+    room: dict[int, dict[int, int]] = {0: {}, 1: {}}
+    for (start, end), amount in capacity.items():
+        room.setdefault(start, {})[end] = room.get(start, {}).get(end, 0) + amount
+        room.setdefault(end, {}).setdefault(start, 0)
+    before = {start: dict(ends) for start, ends in room.items()}
+    came: dict[int, int] = {}
+    total = 0
+    while total < most:
         came = {0: 0}
         todo = [0]
         for node in todo:
-            fresh = [end for end, bytes in room[node].items() if bytes and end not in came]
+            fresh = [end for end, amount in room[node].items() if amount and end not in came]
             came.update(dict.fromkeys(fresh, node))
             todo += fresh
         if 1 not in came:
@@ -279,14 +300,15 @@ def certify(problem: OrderProblem, op: int) -> OrderBound:
         while node:
             path.append((came[node], node))
             node = came[node]
-        bytes = min(room[start][end] for start, end in path)
+        amount = min(most - total, *(room[start][end] for start, end in path))
         for start, end in path:
-            room[start][end] -= bytes
-            room[end][start] += bytes
+            room[start][end] -= amount
+            room[end][start] += amount
+        total += amount
     flow = [
-        (start, end, bytes - room[start][end])
-        for (start, end), bytes in capacity.items()
-        if room[start][end] < bytes
+        (start, end, before[start][end] - amount)
+        for start, ends in room.items()
+        for end, amount in ends.items()
+        if amount < before[start][end]
     ]
-    done = tuple(u for u in range(count) if role[u] in came)
-    return OrderBound(op, done, np.array(flow, dtype=np.int64).reshape(-1, 3))
+    return flow, came.keys()
