@@ -24,7 +24,7 @@ from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_t
 from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA, WORK, Frontier, Point, find_frontier
 from memplan.solvers.limits import check_seconds
-from memplan.sources import Loaded
+from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["arrange", "plan_again", "plan_in_order"]
 
@@ -181,7 +181,8 @@ def plan_again(
     costs
         See `memplan.recompute`.
     timeout
-        In seconds: half of it for the re-runs, and what that leaves for the plan.
+        In seconds: half of it for the order, half of what is left for the re-runs, and what that
+        leaves for the plan.
 
     Raises
     ------
@@ -334,6 +335,7 @@ class _Run:
                 lambda variant, found: self._draft(
                     variant, in_place=in_place, parts=2, extra=found.share
                 ),
+                in_place=in_place,
                 order=order,
                 max_extra=max_extra,
                 pure=pure,
@@ -354,6 +356,8 @@ class _Run:
             lambda variant, found: self._draft_anyway(
                 variant, in_place=in_place, extra=found.share
             ),
+            in_place=in_place,
+            order=True,
             costs=costs,
             pure=pure,
         )
@@ -362,8 +366,11 @@ class _Run:
         self,
         draft: Callable[[Variant, Recomputed], Draft],
         *,
+        in_place: bool,
+        order: bool,
+        pure: tuple[str, ...],
+        costs: Costs | None = None,
         max_extra: float = inf,
-        **options: Any,
     ) -> Draft | None:
         """Return the first draft with re-runs that fits, or else the last; `None` if work is short.
 
@@ -371,14 +378,20 @@ class _Run:
         """
         assert self._capacity is not None
         load, made = self._capacity, None
+        bare = self._writer.bare(self._given)
+        program: Loaded | Reordered = bare
+        if order and self.has_operators and _find_load(bare) > load:
+            program = self.find_order(in_place=in_place, pure=pure)
         for _ in range(_TIGHTER):
             try:
                 found = recompute(
-                    self._writer.bare(self._given),
+                    program,
                     load,
+                    costs=costs,
+                    order=order,
                     timeout=self._left(2),
                     states=self._nodes,
-                    **options,
+                    pure=pure,
                 )
             except PlanError:
                 if made is None:
@@ -522,6 +535,11 @@ def _take_load(loaded: Loaded, *, in_place: bool) -> Planned:
     best = min(layouts(loaded, in_place=in_place), key=lambda each: each.problem.max_load)
     load = best.problem.max_load
     return Planned(best, Plan.of(best.problem, None, status=Status.UNKNOWN, lower_bound=load))
+
+
+def _find_load(loaded: Loaded) -> int:
+    """Return the load of a program whose operators write over no input."""
+    return lay_out_again(loaded, in_place=False).problem.max_load
 
 
 def _moves_inside(found: Reordered) -> bool:

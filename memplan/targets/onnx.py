@@ -125,30 +125,27 @@ class OnnxFile(Writer):
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `memplan.pipeline.Writer`."""
         data = write_order(given.data, self.name, found.graph)
-        loaded = read_bytes(data, self._path, self._options)
-        if loaded.problem.max_load != found.peak:
-            raise FormatError(
-                self.name,
-                f"the order needs {found.peak} bytes, but {loaded.problem.max_load} as an order of "
-                "the nodes in the file: inline the functions of the model first",
-            )
-        loaded = replace(loaded, notes=given.loaded.notes)
+        loaded = self._read_back(data, found.peak, given, in_place=found.in_place)
         return replace(given, loaded=loaded, data=data, order=found)
 
     def put_again(self, given: Variant, found: Recomputed) -> Variant:
         """See `memplan.pipeline.Writer`."""
         emitted = Emitted(found.graph, found.operators)
         data = write_again(given.data, graph_of(given), emitted, self._path)
+        loaded = self._read_back(data, found.peak, given, in_place=False)
+        return replace(given, loaded=loaded, data=data, again=found)
+
+    def _read_back(self, data: bytes, peak: int, given: Variant, *, in_place: bool) -> Loaded:
+        """Return what was written, which must need no more than it did before."""
         loaded = read_bytes(data, self._path, self._options)
-        load = lay_out_again(loaded, in_place=False).problem.max_load
-        if load > found.peak:
+        ways = (lay_out_again(loaded, in_place=way) for way in {False, in_place})
+        if (load := min(way.problem.max_load for way in ways)) > peak:
             raise FormatError(
                 self.name,
-                f"with re-runs, it needs {found.peak} bytes, but {load} as the nodes of a file: "
-                "inline the functions of the model first",
+                f"the program needs {peak} bytes, but {load} as the nodes of a file: inline the "
+                "functions of the model first",
             )
-        loaded = replace(loaded, notes=given.loaded.notes)
-        return replace(given, loaded=loaded, data=data, again=found)
+        return replace(loaded, notes=given.loaded.notes)
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `memplan.pipeline.Writer`."""

@@ -13,6 +13,7 @@ from rich.console import Console
 import memplan as mp
 from memplan.cli import main
 from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.rewrite.again import search
 from memplan.sources.graph_json import write_graph
 
 ROOT = Path(__file__).parents[2]
@@ -162,6 +163,13 @@ def test_a_header_says_what_runs_again(capsys: pytest.CaptureFixture[str], tmp_p
     assert "#define STEP_ARENA_SIZE 1040u" in header
     assert "    8u, /* b1 */\n    0u, /* f0 (again) */\n    9u, /* b0 */\n" in header
     assert '{"x0 (again)", STEP_OFFSET_x0_again' in header
+
+
+def test_the_order_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that re-runs take the order that was found before, in `plan` and in `fit`."""
+    monkeypatch.setattr(search, "reorder", None)
+    assert main(["plan", "step.json", "--recompute", "-c", "1040", "--quiet"]) == 0
+    assert mp.fit(mp.load("step.json"), 1040).again is not None
 
 
 def test_fit_runs_operators_again(capsys: pytest.CaptureFixture[str]) -> None:

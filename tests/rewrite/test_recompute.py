@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.referee import verify_recompute as check_runs
 from memplan.rewrite import effects
-from memplan.rewrite.again import recompute, verify_recompute
+from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompute
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.emitted import emit
 from memplan.sources import lay_out_again, of_graph
@@ -262,6 +263,24 @@ class TestRecompute:
         assert kept.repeated > 0
         assert [*dict.fromkeys(kept.runs)] == list(range(7))
         verify_recompute(graph, kept)
+
+    def test_an_order_that_was_found_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Tests that no other search for an order is made, and that the result is the same."""
+        graph = step(8)
+        first = recompute(graph, 600, states=500)
+        order = mp.reorder(graph, states=500)
+        monkeypatch.setattr(search, "reorder", None)
+        second = recompute(order, 600, states=500)
+        assert (second.runs, second.order, second.bound) == (first.runs, first.order, first.bound)
+        verify_recompute(graph, second)
+
+    def test_what_is_proved_where_nothing_fits(self) -> None:
+        """Tests that the error has the floor and the bounds, and can be sent."""
+        with pytest.raises(NoRunsError, match="below the floor of 308") as caught:
+            recompute(step(8), 200)
+        error = pickle.loads(pickle.dumps(caught.value))
+        assert (str(error), error.limits) == (str(caught.value), caught.value.limits)
+        assert (error.limits.capacity, error.limits.floor) == (200, 308)
 
     def test_a_chain_gains_nothing(self) -> None:
         """Tests that it is proved, and said with the floor and its operator."""

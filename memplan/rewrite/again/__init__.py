@@ -2,6 +2,20 @@
 
 from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.again.emitted import Emitted
-from memplan.rewrite.again.search import Recomputed, recompute, verify_recompute
+from memplan.rewrite.again.search import (
+    Limits,
+    NoRunsError,
+    Recomputed,
+    recompute,
+    verify_recompute,
+)
 
-__all__ = ["Costs", "Emitted", "Recomputed", "recompute", "verify_recompute"]
+__all__ = [
+    "Costs",
+    "Emitted",
+    "Limits",
+    "NoRunsError",
+    "Recomputed",
+    "recompute",
+    "verify_recompute",
+]

@@ -43,6 +43,8 @@ from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, of_graph
 
 __all__ = [
+    "Limits",
+    "NoRunsError",
     "Recomputed",
     "bound_certificate_of",
     "core_recompute_problem",
@@ -170,8 +172,39 @@ class Recomputed:
         return f"{found}; at least {self.share_of(self.bound):.2%}"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What is known of a capacity for which no re-runs were found; see `Recomputed`."""
+
+    capacity: int
+    plain: int
+    bound: int
+    order_bound: int
+    floor: int
+    floor_operator: str
+
+
+class NoRunsError(PlanError):
+    """No re-runs were found with which a program fits.
+
+    Parameters
+    ----------
+    message
+        The sentence.
+    limits
+        What is proved nevertheless.
+    """
+
+    def __init__(self, message: str, limits: Limits) -> None:
+        super().__init__(message)
+        self.limits = limits
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return NoRunsError, (str(self), self.limits)
+
+
 def recompute(
-    model: str | os.PathLike[str] | Graph | Loaded,
+    model: str | os.PathLike[str] | Graph | Loaded | Reordered,
     capacity: int | str,
     *,
     costs: Costs | None = None,
@@ -188,7 +221,8 @@ def recompute(
     Parameters
     ----------
     model
-        A program; or a file of one, as `memplan.load` reads it.
+        A program; or a file of one, as `memplan.load` reads it; or what `memplan.reorder` found for
+        one, so that the order is not searched for again.
     capacity
         The bytes that may be live at one time, or words like "256KiB".
     costs
@@ -208,9 +242,9 @@ def recompute(
     ------
     GraphError
         As `memplan.reorder`; if a type of `pure` is of no operator; if the costs are not right.
-    PlanError
-        If nothing fits: because the capacity is below the floor, which the sentence names with its
-        operator, or because no sequence was found.
+    NoRunsError
+        A `PlanError`, if nothing fits: because the capacity is below the floor, which the sentence
+        names with its operator, or because no sequence was found.
     MemplanError
         As `memplan.load`.
 
@@ -222,7 +256,9 @@ def recompute(
     (73728, 0, 'optimal')
     """
     begun = time.perf_counter()
-    loaded, size, seconds = load_program(model), parse_size(capacity), check_seconds(timeout)
+    better = model if isinstance(model, Reordered) else None
+    loaded = load_program(model.given if isinstance(model, Reordered) else model)
+    size, seconds = parse_size(capacity), check_seconds(timeout)
     if states is not None:
         check_whole(states, "states", 1, MAX_COUNT)
     given, pure = lay_out_again(loaded, in_place=False), tuple(pure)
@@ -232,11 +268,13 @@ def recompute(
     _require_types(graph, pure)
     require_known(graph, pure)
     ordered, places = given, tuple(range(len(graph.operators)))
-    if order and given_peak > size:
+    if better is None and order and given_peak > size:
         half = None if seconds is None else seconds / 2
-        better: Reordered = reorder(loaded, timeout=half, states=states, pure=pure)
-        if better.peak < given_peak:
-            ordered, places = better.loaded, better.order
+        better = reorder(loaded, timeout=half, states=states, pure=pure)
+    if better is not None:
+        moved = lay_out_again(better.loaded, in_place=False)
+        if moved.problem.max_load < given_peak:
+            ordered, places = moved, better.order
     assert ordered.layout is not None
     question = again_of(ordered.layout, costs)
     left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - begun))
@@ -246,12 +284,11 @@ def recompute(
     outside = _find_load_outside(given.layout, question.problem)
     floor = max(found.floor, outside)
     floor_op = found.floor_op if found.floor >= outside else -1
-    names = question.problem.program.operators
+    names, plain = question.problem.program.operators, question.problem.plain
+    floor_operator = names[floor_op] if floor_op >= 0 else ""
     if not found.runs or size < floor:
-        load = ordered.problem.max_load
-        raise PlanError(
-            _explain(found, size, floor, names[floor_op] if floor_op >= 0 else "", load)
-        )
+        limits = Limits(size, plain, found.bound, found.order_bound, floor, floor_operator)
+        raise NoRunsError(_explain(found, limits, ordered.problem.max_load), limits)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)
     return Recomputed(
@@ -264,13 +301,13 @@ def recompute(
         size,
         given_peak,
         new.problem.max_load,
-        question.problem.plain,
+        plain,
         found.extra,
         found.bound,
         found.order_bound,
         Status(found.status),
         floor,
-        names[floor_op] if floor_op >= 0 else "",
+        floor_operator,
         names[found.moment] if found.moment >= 0 else "",
         question.problem,
         bound_certificate_of(found),
@@ -361,10 +398,9 @@ def _require_types(graph: Graph, pure: Iterable[str]) -> None:
             raise GraphError(f"no operator is of the type {quoted(each)}, which is named as pure")
 
 
-def _explain(
-    found: _core.RecomputeResult, capacity: int, floor: int, operator: str, load: int
-) -> str:
+def _explain(found: _core.RecomputeResult, limits: Limits, load: int) -> str:
     """Return why there is no sequence."""
+    capacity, floor, operator = limits.capacity, limits.floor, limits.floor_operator
     if capacity < floor:
         what = f"operator {quoted(operator)}" if operator else "what is given or wanted"
         gain = (
