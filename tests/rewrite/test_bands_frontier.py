@@ -142,6 +142,7 @@ def test_points_are_what_their_layouts_are(seed: int) -> None:
         bands = found.cut(point)
         assert measure(program, bands) == (point.arena, point.work)
         assert lay_out(bands.graph(), pins=False).problem.max_load == point.load
+        assert sum(operator.macs for operator in bands.graph().operators) == bands.macs
     arenas = [point.arena for point in found.points]
     assert arenas == sorted(set(arenas), reverse=True)
     works = [point.work for point in found.points]

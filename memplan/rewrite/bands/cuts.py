@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.rewrite.bands.uncut import Box, Uncut
+from memplan.rewrite.bands.uncut import Box, Uncut, area
 
 __all__ = ["Action", "Cut", "Do", "Region", "describe"]
 
@@ -169,6 +169,7 @@ class Cut:
         inputs = [next(pieces) if t in pictures else t for t in old.inputs]
         new[old.makes] = action.output
         _, box = self.part(action.output)
+        whole = area(self.uncut.wholes[old.makes])
         return Operator(
             f"{old.name} {describe(box)}",
             old.type,
@@ -182,6 +183,7 @@ class Cut:
             ),
             module=old.module,
             line=old.line,
+            macs=-(-old.macs * area(box) // whole),
         )
 
 
