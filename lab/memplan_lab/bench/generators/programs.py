@@ -13,10 +13,11 @@ import numpy as np
 
 from memplan.problem import OrderProblem
 
-__all__ = ["layered", "of_arcs", "randwire"]
+__all__ = ["gpt_step", "layered", "of_arcs", "randwire"]
 
 _MAP = 64 * 56 * 56 * 4  # bytes of the maps of a node in the first stage of RandWire
 _STAGES = 3
+_FLOAT = 4  # bytes
 
 
 def randwire(nodes: int, seed: int) -> OrderProblem:
@@ -120,11 +121,83 @@ def layered(
     return of_arcs((10 * (draws[:, 0] * draws[:, 1] // 650 + 1)).tolist(), sorted(arcs))
 
 
+def gpt_step(
+    layers: int, *, batch: int = 4, tokens: int = 512, width: int = 768, heads: int = 12
+) -> tuple[OrderProblem, list[int]]:
+    """Return a training step of a GPT in float32, and what its operators cost.
+
+    Gradients of weights are wanted; weights are not planned. A cost is that of memplan's roofline:
+    multiplications, or bytes that are moved, whichever takes longer.
+    """
+    step = _Step()
+    rows = batch * tokens
+    x = step.add(rows * width, [])
+    forward: list[tuple[int, list[int], int, int]] = []  # operator, reads, multiplications, weight
+
+    def run(amount: int, reads: list[int], macs: int = 0, weight: int = 0) -> int:
+        made = step.add(amount, reads, macs, weight)
+        forward.append((made, reads, macs, weight))
+        return made
+
+    flat = rows * width
+    square = batch * heads * tokens * tokens
+    for _ in range(layers):
+        qkv = run(3 * flat, [run(flat, [x])], 3 * flat * width, 3 * width * width)
+        scores = run(square, [run(square, [qkv], square * width // heads)])
+        mixed = run(flat, [scores, qkv], square * width // heads)
+        x = run(flat, [x, run(flat, [mixed], flat * width, width * width)])
+        wide = run(4 * flat, [run(flat, [x])], 4 * flat * width, 4 * width * width)
+        narrow = run(flat, [run(4 * flat, [wide])], 4 * flat * width, 4 * width * width)
+        x = run(flat, [x, narrow])
+    gradient = {x: step.add(flat, [step.add(1, [x]), x])}
+    for made, reads, macs, weight in reversed(forward):
+        if weight:
+            step.add(weight, [gradient[made], *reads], macs, wanted=True)
+        is_sum = len(reads) == 2 and not macs
+        for read in reads:
+            own = gradient[made]
+            if not is_sum:
+                own = step.add(step.size[read] // _FLOAT, [own, *reads], macs, weight)
+            if read in gradient:
+                own = step.add(step.size[read] // _FLOAT, [gradient[read], own])
+            gradient[read] = own
+    return of_arcs(step.size, step.arcs, step.wanted), step.cost
+
+
+class _Step:
+    """The operators of a step so far; each makes one tensor of numbers of four bytes."""
+
+    def __init__(self) -> None:
+        self.size: list[int] = []
+        self.cost: list[int] = []
+        self.wanted: list[bool] = []
+        self.arcs: list[tuple[int, int]] = []
+
+    def add(
+        self,
+        amount: int,
+        reads: Sequence[int],
+        macs: int = 0,
+        weight: int = 0,
+        wanted: bool = False,
+    ) -> int:
+        """Add an operator that reads tensors and a weight, and return its number."""
+        number = len(self.size)
+        self.arcs.extend((read, number) for read in set(reads))
+        self.size.append(_FLOAT * amount)
+        moved = _FLOAT * (amount + weight) + sum(self.size[read] for read in set(reads))
+        self.cost.append(max(4 * macs, 25 * moved) // 39)
+        self.wanted.append(wanted)
+        return number
+
+
 def _pick(rng: np.random.Generator, nodes: Sequence[int]) -> int:
     return nodes[int(rng.integers(len(nodes)))]
 
 
-def of_arcs(size: Sequence[int], arcs: Sequence[tuple[int, int]]) -> OrderProblem:
+def of_arcs(
+    size: Sequence[int], arcs: Sequence[tuple[int, int]], wanted: Sequence[bool] = ()
+) -> OrderProblem:
     """Return the problem of operators that make one storage each, which others read.
 
     Parameters
@@ -133,6 +206,8 @@ def of_arcs(size: Sequence[int], arcs: Sequence[tuple[int, int]]) -> OrderProble
         By operator: the bytes that it makes.
     arcs
         The first is read by the second, which has a higher number.
+    wanted
+        By operator: whether its result is needed at the end; empty: none is.
     """
     count = len(size)
     users = [[at] for at in range(count)]
@@ -143,7 +218,7 @@ def of_arcs(size: Sequence[int], arcs: Sequence[tuple[int, int]]) -> OrderProble
         np.array(sorted(set(arcs)), dtype=np.int32).reshape(-1, 2),
         np.array(size, dtype=np.int64),
         np.zeros(count, dtype=np.bool_),
-        np.zeros(count, dtype=np.bool_),
+        np.array(wanted or [False] * count, dtype=np.bool_),
         np.cumsum([0, *map(len, users)], dtype=np.int64),
         np.array([user for own in users for user in own], dtype=np.int32),
         np.zeros((0, 3), dtype=np.int32),

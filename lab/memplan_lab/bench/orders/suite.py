@@ -22,7 +22,7 @@ from memplan.files import reading, write_bytes
 from memplan.problem import OrderProblem
 from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 
-__all__ = ["Case", "cases", "read", "write"]
+__all__ = ["Case", "cases", "moccasin", "read", "write"]
 
 _COLUMNS = ("workspace", "arcs", "size", "given", "wanted", "user_begin", "user")
 _RISING = ("user_begin", "user")
@@ -46,11 +46,14 @@ class Case:
         The origin: "timm", "transformers", "layered", ...
     problem
         Its columns; nothing is written in place.
+    cost
+        By operator: how long it takes; empty where nothing says so.
     """
 
     name: str
     family: str
     problem: OrderProblem
+    cost: tuple[int, ...] = ()
 
 
 def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
@@ -74,7 +77,7 @@ def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
         for seed in range(count):
             yield Case(f"layered-{nodes}-{seed}", "layered", layered(nodes, seed))
     if data is not None:
-        yield from _moccasin(Path(data))
+        yield from moccasin(Path(data))
 
 
 def write(
@@ -176,8 +179,14 @@ def _unpack(row: dict[str, Any]) -> OrderProblem:
     )
 
 
-def _moccasin(folder: Path) -> Iterator[Case]:
-    """Yield the graphs of Moccasin and Checkmate; those of layers in the order of the file."""
+def moccasin(folder: Path) -> Iterator[Case]:
+    """Yield the graphs of Moccasin and Checkmate; those of layers in the order of the file.
+
+    Raises
+    ------
+    FormatError
+        If a file is damaged, or the folder has none.
+    """
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise FormatError(os.fspath(folder), "the folder has no JSON files of Moccasin")
@@ -192,11 +201,10 @@ def _moccasin(folder: Path) -> Iterator[Case]:
 def _of_moccasin(name: str, graph: dict[str, Any]) -> Case:
     layers = "order" in graph["graph"]
     first, second = ("0", "1") if layers else ("source", "target")
-    size = {
-        node["name" if layers else "id"]: node["out_cost" if layers else "cost_ram"]
-        for node in graph["nodes"]
-    }
-    order = graph["graph"]["order"] if layers else sorted(size)
+    key, size, cost = ("name", "out_cost", "duration") if layers else ("id", "cost_ram", "cost_cpu")
+    nodes = {node[key]: (node[size], int(node.get(cost, 0))) for node in graph["nodes"]}
+    order = graph["graph"]["order"] if layers else sorted(nodes)
     place = {node: at for at, node in enumerate(order)}
     arcs = [(place[link[first]], place[link[second]]) for link in graph["links"]]
-    return Case(f"moccasin-{name}", "moccasin", of_arcs([size[node] for node in order], arcs))
+    sizes, costs = zip(*(nodes[node] for node in order), strict=True)
+    return Case(f"moccasin-{name}", "moccasin", of_arcs(sizes, arcs), costs if any(costs) else ())
