@@ -23,7 +23,8 @@ namespace {
 
 struct Shape {
   int operators;
-  bool is_plain;  // one output for each operator, nothing given, all may run again
+  bool is_plain;       // one output for each operator, nothing given, all may run again
+  bool moves = false;  // most storages may be moved
 };
 
 class Builder {
@@ -40,6 +41,7 @@ class Builder {
       problem_.cost.push_back(one_in(8) ? 0 : pick(1, 9));
       problem_.again.push_back(!shape.is_plain && one_in(6) ? 0 : 1);
     }
+    moves_ = shape.moves;
     problem_.program.user_begin.push_back(0);
     for (int v = 0; v < n; ++v) {
       const int outputs = shape.is_plain || !one_in(4) ? 1 : pick(0, 2);
@@ -70,15 +72,17 @@ class Builder {
     problem_.program.user.insert(problem_.program.user.end(), users.begin(), users.end());
     problem_.program.user_begin.push_back(static_cast<std::int64_t>(problem_.program.user.size()));
     problem_.maker.push_back(maker);
-    problem_.move.push_back(-1);
+    problem_.move.push_back(moves_ && !one_in(4) ? pick(0, 12) : -1);
   }
 
+  bool moves_ = false;
   std::mt19937 random_;
   RecomputeProblem problem_;
 };
 
 // The least extra cost over all sequences that fit: Dijkstra's search over what has run and what
-// is present. `in_order`: first runs stay in the given order.
+// is present. `in_order`: first runs stay in the given order. What has been there and is absent was
+// moved out when it was dropped, so that it can be moved back.
 std::optional<std::int64_t> least_extra(const RecomputeProblem& problem, Bytes capacity,
                                         bool in_order) {
   const OrderProblem& program = problem.program;
@@ -105,11 +109,15 @@ std::optional<std::int64_t> least_extra(const RecomputeProblem& problem, Bytes c
   Set start = 0;
   Set wanted = 0;
   Set several = 0;
+  Set movable = 0;
+  Set needed = 0;  // of what is there before the first run
   for (int s = 0; s < m; ++s) {
     if (program.given[s] != 0) start |= Set{1} << s;
     const bool is_made = program.given[s] != 0 || users[s] != 0;
     if (program.wanted[s] != 0 && is_made) wanted |= Set{1} << s;
     if (program.given[s] == 0 && problem.maker[s] < 0) several |= Set{1} << s;
+    if (problem.move[s] >= 0 && users[s] != 0) movable |= Set{1} << s;
+    if (users[s] != 0 || program.wanted[s] != 0) needed |= Set{1} << s;
   }
   using State = std::pair<Set, Set>;
   std::map<State, std::int64_t> best;
@@ -121,6 +129,7 @@ std::optional<std::int64_t> least_extra(const RecomputeProblem& problem, Bytes c
     best[{done, present}] = extra;
     queue.push({extra, done, present});
   };
+  if (bytes(start & needed) > capacity) return std::nullopt;
   reach(0, start, 0);
   const Set all = (Set{1} << n) - 1;
   while (!queue.empty()) {
@@ -130,8 +139,15 @@ std::optional<std::int64_t> least_extra(const RecomputeProblem& problem, Bytes c
     if (done == all && (present & wanted) == wanted) return extra;
     for (int s = 0; s < m; ++s) {
       if (((present >> s) & 1) == 0) continue;
-      if (((several >> s) & 1) != 0 && (users[s] & ~done) != 0) continue;
+      if ((((several & ~movable) >> s) & 1) != 0 && (users[s] & ~done) != 0) continue;
       reach(done, present & ~(Set{1} << s), extra);
+    }
+    for (int s = 0; s < m; ++s) {
+      const Set bit = Set{1} << s;
+      const Set makers = problem.maker[s] >= 0 ? Set{1} << problem.maker[s] : users[s];
+      const bool was_there = program.given[s] != 0 || (makers & done) != 0;
+      if ((movable & bit) == 0 || (present & bit) != 0 || !was_there) continue;
+      if (bytes(present | bit) <= capacity) reach(done, present | bit, extra + problem.move[s]);
     }
     for (int v = 0; v < n; ++v) {
       const bool is_again = ((done >> v) & 1) != 0;
@@ -188,6 +204,9 @@ class Referee {
     for (std::size_t v = 0; v < problem_.cost.size(); ++v) {
       CHECK(problem_.again[v] == 0 || problem_.cost[v] % proof.unit == 0);
     }
+    for (StorageIdx s = 0; s < program_.storages(); ++s) {
+      CHECK(!can_move(s) || problem_.move[s] % proof.unit == 0);
+    }
     for (const CutLeaf& leaf : proof.leaves) {
       const std::int64_t flow =
           sum(leaf.flow, leaf.decisions, leaf.price, proof.shift, proof.unit, proof.scale);
@@ -208,7 +227,12 @@ class Referee {
     const std::vector<OperatorIdx> all = users(s);
     return std::find(all.begin(), all.end(), op_) != all.end();
   }
-  bool is_always(StorageIdx s) const { return program_.given[s] != 0 && program_.wanted[s] != 0; }
+  bool can_move(StorageIdx s) const {
+    return problem_.move[s] >= 0 && program_.user_begin[s] < program_.user_begin[s + 1];
+  }
+  bool is_always(StorageIdx s) const {
+    return program_.given[s] != 0 && program_.wanted[s] != 0 && !can_move(s);
+  }
   std::int64_t node(OperatorIdx u) const { return side_[u] >= 0 ? side_[u] : 2 + u; }
 
   Bytes own_bytes() const {
@@ -238,6 +262,10 @@ class Referee {
     return true;
   }
 
+  static std::int64_t scaled(std::int64_t cost, std::int64_t unit, std::int32_t scale) {
+    return unit == 0 ? 0 : (cost / unit) << scale;
+  }
+
   std::int64_t sum(const std::vector<FlowArc>& flow, const std::vector<Decision>& decisions,
                    std::int64_t price, std::int32_t shift, std::int64_t unit, std::int32_t scale) {
     const std::int64_t n = program_.operators();
@@ -245,7 +273,16 @@ class Referee {
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> capacity;
     for (OperatorIdx k = 0; k < n; ++k) {
       if (problem_.again[k] == 0) continue;
-      capacity[{node(k), 2 + n + k}] = unit == 0 ? 0 : (problem_.cost[k] / unit) << scale;
+      capacity[{node(k), 2 + n + k}] = scaled(problem_.cost[k], unit, scale);
+    }
+    std::map<OperatorIdx, Choice> moves;
+    for (const Decision& decision : decisions) {
+      if (decision.op < n) continue;
+      const auto s = static_cast<StorageIdx>(decision.op - n);
+      moves[s] = decision.choice;
+      if (decision.choice != Choice::kAgain) continue;
+      capacity[{0, 1}] += scaled(problem_.move[s], unit, scale);
+      if (problem_.maker[s] >= 0) free.insert({0, node(problem_.maker[s])});
     }
     for (StorageIdx s = 0; s < program_.storages(); ++s) {
       const OperatorIdx maker = problem_.maker[s];
@@ -257,7 +294,13 @@ class Referee {
         begin = over - 1;
         for (const OperatorIdx user : users(s)) free.insert({node(user), begin});
       }
-      capacity[{begin, over}] = again::price_of(price, program_.size[s], shift);
+      std::int64_t& keeping = capacity[{begin, over}];
+      keeping = again::price_of(price, program_.size[s], shift);
+      if (can_move(s) && moves.count(s) == 0) {
+        keeping = std::min(keeping, scaled(problem_.move[s], unit, scale));
+      } else if (can_move(s) && moves[s] == Choice::kAgain) {
+        keeping = 0;
+      }
       if (program_.wanted[s] != 0) free.insert({over, 1});
       for (const OperatorIdx user : users(s)) {
         if (user == maker) continue;
@@ -266,6 +309,7 @@ class Referee {
       }
     }
     for (const Decision& decision : decisions) {
+      if (decision.op >= n) continue;
       const std::int64_t at = node(decision.op);
       if (decision.choice == Choice::kNotAgain) free.insert({at, 2 + n + decision.op});
       if (decision.choice == Choice::kAgain) free.insert({2 + n + decision.op, 1});
@@ -280,6 +324,7 @@ class Referee {
       if (free.count({arc.from, arc.to}) == 0) {
         const auto found = capacity.find({arc.from, arc.to});
         CHECK(found != capacity.end() && arc.amount <= found->second);
+        found->second -= arc.amount;
       }
       gain[arc.from] -= arc.amount;
       gain[arc.to] += arc.amount;
@@ -304,6 +349,19 @@ struct Tally {
   int closed = 0;  // all three are equal
 };
 
+// Moves and re-runs together cost no more than either alone with the same budget.
+void check_each_way(const RecomputeProblem& problem, Bytes capacity,
+                    const RecomputeOptions& options, const RecomputeResult& both) {
+  RecomputeProblem runs = problem;
+  RecomputeProblem moves = problem;
+  runs.move.assign(runs.move.size(), -1);
+  moves.again.assign(moves.again.size(), 0);
+  for (const RecomputeProblem& part : {runs, moves}) {
+    const RecomputeResult found = recompute(part, capacity, options);
+    CHECK(!has_plan(found.status) || found.extra >= both.extra);
+  }
+}
+
 void check_against_all(unsigned seed, const Shape& shape, bool free_order, Tally& tally) {
   Builder builder(seed);
   const RecomputeProblem problem = builder.build(shape);
@@ -320,6 +378,7 @@ void check_against_all(unsigned seed, const Shape& shape, bool free_order, Tally
   const std::optional<std::int64_t> least = least_extra(problem, capacity, false);
   const std::optional<std::int64_t> ordered = least_extra(problem, capacity, true);
   const std::optional<std::int64_t> allowed = free_order ? least : ordered;
+  if (shape.moves && has_plan(result.status)) check_each_way(problem, capacity, options, result);
   if (result.floor_op >= 0) {
     Referee referee(problem, capacity, result.floor_op);
     CHECK_EQ(referee.check_floor(result.floor_flow), result.floor);
@@ -450,16 +509,21 @@ TEST(a_wrong_problem_is_refused) {
   CHECK(refused([](RecomputeProblem& problem) { problem.maker[0] = 1; }));
   CHECK(refused([](RecomputeProblem& problem) { problem.maker[0] = 99; }));
   CHECK(refused([](RecomputeProblem& problem) { problem.program.given[0] = 1; }));
-  CHECK(refused([](RecomputeProblem& problem) { problem.move[0] = 5; }));
+  CHECK(!refused([](RecomputeProblem& problem) { problem.move[0] = 5; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.move[0] = -2; }));
+  CHECK(refused([](RecomputeProblem& problem) { problem.move[0] = std::int64_t{1} << 53; }));
   CHECK(refused([](RecomputeProblem& problem) { problem.program.in_place.push_back({1, 0, 1}); }));
 }
 
 TEST(an_illegal_sequence_has_no_load) {
   RecomputeProblem problem = chain(2, 10, 1);
   problem.again[0] = 0;
+  problem.move[1] = 7;
   CHECK_EQ(load_of(problem, {0, 1, 2, 1, 3}).extra, 1);
+  CHECK_EQ(load_of(problem, {0, 1, 2, 5, 3}).extra, 7);
   const std::vector<std::vector<OperatorIdx>> illegal{
-      {0, 1, 2}, {1, 0, 2, 3}, {0, 1, 0, 2, 3}, {0, 1, 2, 9}, {-1, 0, 1, 2, 3}};
+      {0, 1, 2},        {1, 0, 2, 3},    {0, 1, 0, 2, 3}, {0, 1, 2, 9},
+      {-1, 0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 5, 1, 2, 3}};
   for (const std::vector<OperatorIdx>& runs : illegal) {
     bool refused = false;
     try {
@@ -482,17 +546,22 @@ TEST(an_interrupt_ends_the_search_with_what_is_found) {
   CHECK(!has_plan(result.status) || result.peak <= 4000);
 }
 
-TEST(bounds_and_sequences_agree_with_an_exact_search) {
+void check_many(unsigned rounds, bool moves) {
   Tally tally;
-  const unsigned rounds = check::rounds(400, 20000);
   for (unsigned seed = 0; seed < rounds; ++seed) {
-    check_against_all(seed, {7, seed % 3 == 0}, seed % 4 != 0, tally);
+    check_against_all(seed, {moves ? 6 : 7, seed % 3 == 0, moves}, seed % 4 != 0, tally);
   }
   std::printf("%d possible, %d found, %d best, %d proved, %d closed\n", tally.possible, tally.found,
               tally.best, tally.proved, tally.closed);
   CHECK(tally.proved * 100 >= tally.possible * 92);
   CHECK(tally.best * 100 >= tally.possible * 95);
 }
+
+TEST(bounds_and_sequences_agree_with_an_exact_search) {
+  check_many(check::rounds(400, 20000), false);
+}
+
+TEST(bounds_and_moves_agree_with_an_exact_search) { check_many(check::rounds(300, 20000), true); }
 
 }  // namespace
 

@@ -3,8 +3,12 @@
 A *sequence* is a list of operators in which every one occurs at least once. First runs keep the
 order of `program`; an operator reads the latest copy of a storage. A copy lives from the run that
 makes it to the last run that reads it, or to the end if it is the last one of a wanted storage. The
-load of a run is the sum of the copies that are live then, and the workspace of the operator. The
-extra cost of a sequence is that of all runs but the first one of each operator.
+load of a run is the sum of the copies that are live then, and the workspace of the operator.
+
+A number `n + s` in a sequence, where there are `n` operators, moves storage `s` back: it was moved
+out after the last run that touched it, or before the first run if none did. So it is one more maker
+of `s`, which reads nothing. The extra cost of a sequence is that of all runs but the first one of
+each operator, and of all moves.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ __all__ = [
     "RecomputeProblem",
 ]
 
-MAX_COST = 2**53 - 1  # of all operators together
+MAX_COST = 2**53 - 1  # of all operators and moves together
 _MAGIC = b"memplan again 1\n"
 
 
@@ -52,6 +56,7 @@ class RecomputeProblem(Immutable):
         it is then live from the beginning, or from its first user, to its last user.
     move
         By storage: the cost of moving it out of the memory and back, or -1 if it cannot be moved.
+        A storage that is given and wanted may leave too. What no operator touches never does.
 
     Raises
     ------
@@ -91,7 +96,10 @@ class RecomputeProblem(Immutable):
 
 
 class Choice(IntEnum):
-    """What a case of a certificate decides about an operator, with respect to its moment."""
+    """What a case of a certificate decides about an operator, with respect to its moment.
+
+    The first two may be about a move: whether the storage is there before, and moved back after it.
+    """
 
     NOT_AGAIN = 0  # it does not run both before the moment and again after it
     AGAIN = 1  # it runs before the moment, and again after it
@@ -106,7 +114,7 @@ class RecomputeLeaf(Immutable):
     Attributes
     ----------
     decisions
-        What leads to it: operators, each with a `Choice`.
+        What leads to it: operators or moves, each with a `Choice`.
     price
         Of a byte, in units of `2 ** -shift`.
     flow
@@ -130,7 +138,7 @@ class RecomputeBound(Immutable):
     operator
         The bound is shown at the moment when this operator runs first.
     unit
-        It divides the cost of every operator that may run again.
+        It divides the cost of every operator that may run again, and of every move.
     scale
         In the flows, `unit` counts `2 ** scale`.
     shift
@@ -181,10 +189,11 @@ def _find_wrong(problem: RecomputeProblem) -> str | None:
             return f"{name} must have {count} rows, not {len(column)}"
     if len(program.in_place):
         return "a program whose operators run again has no in-place pairs"
-    if (problem.cost < 0).any() or sum(problem.cost.tolist()) > MAX_COST:
-        return "costs must be at least 0, and less than 2^53 together"
     if (problem.move < -1).any():
         return "the cost of moving a storage must be at least 0, or -1 if it cannot be moved"
+    moves = sum(problem.move[problem.move > 0].tolist())
+    if (problem.cost < 0).any() or sum(problem.cost.tolist()) + moves > MAX_COST:
+        return "costs must be at least 0, and less than 2^53 together"
     begin, made = program.user_begin, problem.maker >= 0
     used = begin[:-1] < begin[1:]
     first = np.full(storages, -1, dtype=np.int64)

@@ -4,15 +4,16 @@ It shares no code with the search and uses no native code.
 
 Why a certificate is a proof: take any sequence that fits, at the moment when one operator runs
 first. Some operators have run; some of these run again later. What has been made and is still to be
-read, by an operator that has not run or by one that runs again, is there, or its maker runs again.
-What is there fits into the capacity; so the cost of what runs again is at least its cost plus a
-price times (what is there - capacity), whatever the price. The least such sum is a minimum cut, and
-a flow bounds it from below.
+read, by an operator that has not run or by one that runs again, is there, or its maker runs again,
+or it is moved back later. What is there fits into the capacity; so the extra cost is at least the
+cost of what runs again and is moved back, each once, plus a price times (what is there - capacity),
+whatever the price. What is needed and not made again is kept or moved back, whichever costs less.
+The least such sum is a minimum cut, and a flow bounds it from below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class RecomputeClaim(NamedTuple):
     peak
         The most bytes that the sequence needs at one time; 0 without a sequence.
     extra
-        The cost of all runs but the first one of each operator.
+        The cost of all runs but the first one of each operator, and of all moves.
     bound
         No sequence within the capacity has a smaller extra cost.
     floor
@@ -67,13 +68,14 @@ def verify_recompute(
     problem
         The operators and storages, and what may run again.
     runs
-        The operators in the order in which they run; `None` if only bounds are claimed.
+        The operators in the order in which they run, with moves as `RecomputeProblem` says; `None`
+        if only bounds are claimed.
     capacity
         The most bytes that a sequence may need.
     peak, extra
-        The claimed peak in bytes, and the claimed cost of re-runs, if any.
+        The claimed peak in bytes, and the claimed cost of re-runs and moves, if any.
     bound
-        The claimed lower bound on the cost of re-runs of every sequence that fits, if any.
+        The claimed lower bound on the extra cost of every sequence that fits, if any.
     certificate
         Why the bound holds. Without a certificate, only a bound of 0 is accepted.
     floor
@@ -94,7 +96,7 @@ def verify_recompute(
     if runs is not None:
         sequence = _read_runs(program, runs)
         needed = _measure(program, sequence)
-        cost = sum(program.cost[op] for op in sequence) - sum(program.cost)
+        cost = sum(program.cost_of(run) for run in sequence) - sum(program.cost)
         if needed > capacity:
             raise PlanError(f"the sequence needs {needed} bytes, but the capacity is {capacity}")
         if peak is not None and peak != needed:
@@ -129,6 +131,7 @@ class _Columns:
         self.cost: list[int] = problem.cost.tolist()
         self.again: list[bool] = problem.again.tolist()
         self.maker: list[int] = problem.maker.tolist()
+        self.move: list[int] = problem.move.tolist()
         count = len(self.workspace)
         self.users: list[list[int]] = []
         self.makes: list[list[int]] = [[] for _ in range(count)]
@@ -155,19 +158,33 @@ class _Columns:
         """Return the name of an operator for errors."""
         return f"operator {op} {quoted(self.names[op])}" if self.names else f"operator {op}"
 
+    def may_move(self, storage: int) -> bool:
+        """Return whether a storage may be moved out and back."""
+        used = self.maker[storage] >= 0 or bool(self.users[storage])
+        return used and self.move[storage] >= 0
+
+    def cost_of(self, run: int) -> int:
+        """Return what a run costs, of an operator or of a move."""
+        count = len(self.cost)
+        return self.cost[run] if run < count else self.move[run - count]
+
     def own(self, op: int) -> int:
         """Return what an operator needs by itself: all that it touches, and its workspace."""
         touched = (*self.makes[op], *self.uses[op])
         return sum(self.size[storage] for storage in touched) + self.workspace[op]
 
     def kept_always(self, op: int) -> int:
-        """Return the bytes of what is given and wanted, and not touched by an operator."""
+        """Return the bytes of what never leaves, and is not touched by an operator."""
         touched = {*self.makes[op], *self.uses[op]}
         return sum(
             size
             for storage, size in enumerate(self.size)
-            if self.given[storage] and self.wanted[storage] and storage not in touched
+            if self.never_leaves(storage) and storage not in touched
         )
+
+    def never_leaves(self, storage: int) -> bool:
+        """Return whether a storage is given and wanted, and may not be moved."""
+        return self.given[storage] and self.wanted[storage] and not self.may_move(storage)
 
     def live_at_the_ends(self) -> tuple[int, int]:
         """Return the bytes that are live before the first run, and after the last one."""
@@ -189,8 +206,12 @@ def _read_runs(program: _Columns, runs: Iterable[int]) -> list[int]:
         if isinstance(op, bool) or not isinstance(op, (int, np.integer)):
             raise PlanError(f"a sequence must be numbers of operators, not {shown(op)}")
         number = int(op)
-        if not 0 <= number < count:
+        if not 0 <= number < count + len(program.size):
             raise PlanError(f"the sequence names operator {op}, but there are {count} operators")
+        if number >= count:
+            _check_move(program, number - count, first)
+            sequence.append(number)
+            continue
         if number in first and not program.again[number]:
             raise PlanError(f"{program.name(number)} is in the sequence twice, but may run once")
         if number not in first:
@@ -208,6 +229,16 @@ def _read_runs(program: _Columns, runs: Iterable[int]) -> list[int]:
     return sequence
 
 
+def _check_move(program: _Columns, storage: int, done: Container[int]) -> None:
+    """Check that a storage may be moved back after some operators have run."""
+    maker = program.maker[storage]
+    makers = [maker] if maker >= 0 else program.users[storage]
+    if not program.may_move(storage):
+        raise PlanError(f"the sequence moves storage {storage}, which may not be moved")
+    if not program.given[storage] and not any(op in done for op in makers):
+        raise PlanError(f"the sequence moves storage {storage} back before it is made")
+
+
 def _measure(program: _Columns, runs: Sequence[int]) -> int:
     """Return the peak of a legal sequence, copy by copy."""
     change = [0] * (len(runs) + 1)  # of the live bytes, from one run to the next
@@ -218,12 +249,14 @@ def _measure(program: _Columns, runs: Sequence[int]) -> int:
         change[made[storage]] += program.size[storage]
         change[last + 1] -= program.size[storage]
 
+    count = len(program.workspace)
+    workspace = [*program.workspace, *(0 for _ in program.size)]
     for at, op in enumerate(runs):
-        for storage in program.uses[op]:
+        for storage in program.uses[op] if op < count else ():
             made.setdefault(storage, at)  # the first user of what several write
             read[storage] = at
-        for storage in program.makes[op]:
-            if storage in made:
+        for storage in program.makes[op] if op < count else (op - count,):
+            if storage in read:  # what is given may leave before anything reads it
                 close(storage, read[storage])
             made[storage] = read[storage] = at
     for storage in made:
@@ -235,7 +268,7 @@ def _measure(program: _Columns, runs: Sequence[int]) -> int:
     live = 0
     for at, op in enumerate(runs):
         live += change[at]
-        peak = max(peak, live + program.workspace[op])
+        peak = max(peak, live + workspace[op])
     return peak
 
 
@@ -249,8 +282,8 @@ class _Network:
     """The network in which a cut is a moment: what has run, what is kept, and what runs again.
 
     Nodes on the side of the source hold. An arc has no limit, a cost, or a storage that is kept if
-    the arc is cut. What the operator of the moment touches, and what is given and wanted, is there
-    in any case, and has no arcs.
+    the arc is cut. What the operator of the moment touches, and what never leaves, is there in any
+    case, and has no arcs.
     """
 
     def __init__(self, program: _Columns, op: int) -> None:
@@ -263,7 +296,7 @@ class _Network:
             self._node[each] = SINK
         self._endless: set[tuple[int, int]] = set()
         self._cost: dict[tuple[int, int], int] = {}
-        self._bytes: dict[tuple[int, int], int] = {}
+        self._kept: dict[tuple[int, int], int] = {}  # storages
         touched = {*program.makes[op], *program.uses[op]}
         self._again = {
             each
@@ -275,8 +308,7 @@ class _Network:
         for each in self._again:
             self._cost[self._node[each], self.leaves(each)] = program.cost[each]
         for storage in range(len(program.size)):
-            always = program.given[storage] and program.wanted[storage]
-            if storage not in touched and not always:
+            if storage not in touched and not program.never_leaves(storage):
                 self._add_storage(storage)
 
     def leaves(self, op: int) -> int:
@@ -295,7 +327,7 @@ class _Network:
             begins = SOURCE
         else:
             self._endless.update((self._node[user], begins) for user in program.users[storage])
-        self._bytes[begins, over] = program.size[storage]
+        self._kept[begins, over] = storage
         for user in program.users[storage]:
             self._endless.add((over, self._node[user]))
             if user in self._again:
@@ -305,30 +337,53 @@ class _Network:
 
     def measure(self, leaf: RecomputeLeaf, certificate: RecomputeBound, name: str) -> int:
         """Return what the flow of a case carries."""
+        program, count = self._program, len(self._node)
         decided = {arc for decision in leaf.decisions for arc in self._decide(*decision)}
-        factor = 1 << certificate.scale
+        moved = {run - count: choice for run, choice in leaf.decisions if run >= count}
+
+        def scaled(cost: int) -> int:
+            return cost // certificate.unit << certificate.scale
+
+        paid = sum(scaled(program.move[s]) for s, choice in moved.items() if choice == Choice.AGAIN)
+
+        def keep(storage: int) -> int:
+            price = leaf.price * program.size[storage] >> certificate.shift
+            if moved.get(storage) == Choice.AGAIN:
+                return 0
+            if storage in moved or not program.may_move(storage):
+                return price
+            return min(price, scaled(program.move[storage]))
 
         def capacity(arc: tuple[int, int]) -> float | None:
             if arc in self._endless or arc in decided:
                 return inf
             if arc in self._cost:
-                return self._cost[arc] // certificate.unit * factor
-            if arc in self._bytes:
-                return leaf.price * self._bytes[arc] >> certificate.shift
-            return None
+                return scaled(self._cost[arc])
+            if arc in self._kept:
+                return keep(self._kept[arc])
+            return paid if arc == (SOURCE, SINK) and moved else None
 
         return measure_flow(leaf.flow, capacity, name)
 
     def measure_bytes(self, certificate: RecomputeFloor, name: str) -> int:
-        """Return what the flow carries where a byte costs one, and running again nothing."""
+        """Return what the flow carries where a byte costs one, and runs and moves nothing."""
+        program = self._program
 
         def capacity(arc: tuple[int, int]) -> float | None:
-            return inf if arc in self._endless else self._bytes.get(arc)
+            if arc in self._endless:
+                return inf
+            storage = self._kept.get(arc)
+            if storage is None:
+                return None
+            return 0 if program.may_move(storage) else program.size[storage]
 
         return measure_flow(certificate.flow, capacity, name)
 
     def _decide(self, op: int, choice: int) -> Iterable[tuple[int, int]]:
         """Return the arcs without a limit that a decision adds."""
+        if op >= len(self._node):
+            maker = self._program.maker[op - len(self._node)]
+            return ((SOURCE, self._node[maker]),) if choice == Choice.AGAIN and maker >= 0 else ()
         if choice == Choice.NOT_AGAIN:
             return ((self._node[op], self.leaves(op)),) if op in self._again else ()
         if choice == Choice.AGAIN:
@@ -355,6 +410,11 @@ def _check_bound(program: _Columns, certificate: RecomputeBound, capacity: int) 
             raise ProofError(
                 f"{program.name(each)} costs {cost}, no multiple of the unit {certificate.unit}"
             )
+    for storage, cost in enumerate(program.move):
+        if program.may_move(storage) and cost % certificate.unit:
+            raise ProofError(
+                f"moving storage {storage} costs {cost}, no multiple of the unit {certificate.unit}"
+            )
     _check_cases(program, certificate)
     network, name = _Network(program, op), program.name(op)
     room = capacity - program.own(op) - program.kept_always(op)
@@ -375,15 +435,20 @@ def _check_cases(program: _Columns, certificate: RecomputeBound) -> None:
         if not paths or any(len(path) <= depth for path in paths):
             raise ProofError("the cases of the certificate are not all that there are")
         op, choice = paths[0][depth]
-        _check_operator(program, op)
+        moved = op - len(program.workspace)
+        if not 0 <= moved < len(program.size):
+            _check_operator(program, op)
+        elif not program.may_move(moved):
+            raise ProofError(f"the certificate moves storage {moved}, which may not be moved")
         for both in ((Choice.NOT_AGAIN, Choice.AGAIN), (Choice.AFTER, Choice.BEFORE)):
-            if choice in both:
+            if choice in both and (moved < 0 or Choice.AGAIN in both):
                 parts = [[p for p in paths if p[depth] == (op, each)] for each in both]
                 if sum(map(len, parts)) == len(paths):
                     todo += [(depth + 1, part) for part in parts]
                     break
         else:
-            raise ProofError(f"the cases of the certificate do not agree about {program.name(op)}")
+            name = program.name(op) if moved < 0 else f"storage {moved}"
+            raise ProofError(f"the cases of the certificate do not agree about {name}")
 
 
 def _check_floor(program: _Columns, certificate: RecomputeFloor) -> int:

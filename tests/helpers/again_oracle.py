@@ -1,7 +1,7 @@
 """What is true of small programs whose operators may run again: the cheapest way to the end.
 
-Nothing of memplan is used but the columns of `RecomputeProblem`. A state is what has run, and which
-storages are there; both are numbers with a bit for each.
+Nothing of memplan is used but the columns of `RecomputeProblem`. A state is what has run, which
+storages are there, and of which there is a copy outside; all are numbers with a bit for each.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def program(
     again: Sequence[bool],
     storages: Sequence[tuple[int, Iterable[int], bool, bool, int]],
     arcs: Iterable[tuple[int, int]] = (),
+    move: Sequence[int] | None = None,
 ) -> RecomputeProblem:
-    """Return a problem of storages (bytes, users, given, wanted, maker)."""
+    """Return a problem of storages (bytes, users, given, wanted, maker), which may move or not."""
     reads = [(maker, user) for _, users, _, _, maker in storages if maker >= 0 for user in users]
     waits = sorted({*arcs, *((one, other) for one, other in reads if one != other)})
     return RecomputeProblem(
@@ -35,12 +36,15 @@ def program(
         np.array(cost, dtype=np.int64),
         np.array(again, dtype=np.bool_),
         np.array([maker for *_, maker in storages], dtype=np.int32),
-        np.full(len(storages), -1, dtype=np.int64),
+        np.array([-1 for _ in storages] if move is None else move, dtype=np.int64),
     )
 
 
-def random_program(random: Random, most: int = 7) -> RecomputeProblem:
-    """Return a program of at most so many operators, with everything that programs can have."""
+def random_program(random: Random, most: int = 7, moves: bool = False) -> RecomputeProblem:
+    """Return a program of at most so many operators, with everything that programs can have.
+
+    If it has moves, most of its storages may be moved.
+    """
     count = random.randint(1, most)
     size = random.choice(((0, 9), (1, 9), (1, 3), (2**40, 2**40 + 9)))
     prices = random.choice(((0, 9), (1, 9), (1, 1), (1000, 3000)))
@@ -73,11 +77,14 @@ def random_program(random: Random, most: int = 7) -> RecomputeProblem:
         arcs += [tuple(sorted(random.sample(range(count), 2)))] if count > 1 else []  # type: ignore[list-item]
     workspace = [random.randint(*size) if random.random() < 0.2 else 0 for _ in range(count)]
     cost = [random.randint(*prices) for _ in range(count)]
-    return program(workspace, cost, again, storages, arcs)
+    if not moves:
+        return program(workspace, cost, again, storages, arcs)
+    move = [random.randint(*prices) if random.random() < 0.8 else -1 for _ in storages]
+    return program(workspace, cost, again, storages, arcs, move)
 
 
 class States:
-    """The moves of a program: an operator runs, or a storage is dropped."""
+    """The steps of a program: an operator runs, or a storage is dropped, moved out or back."""
 
     def __init__(self, problem: RecomputeProblem) -> None:
         columns = problem.program
@@ -88,6 +95,7 @@ class States:
         self.cost: list[int] = problem.cost.tolist()
         self.again: list[bool] = problem.again.tolist()
         self.maker: list[int] = problem.maker.tolist()
+        self.move: list[int] = problem.move.tolist()
         self.before = [0] * self.count
         for first, second in columns.arcs.tolist():
             self.before[second] |= 1 << first
@@ -95,6 +103,7 @@ class States:
         self.reads = [0] * self.count
         self.makes = [0] * self.count
         self.shared = [0] * self.count  # what several write, and nothing gives
+        self.changed = [0] * self.count  # what it may write to, though it is not its maker
         for storage, users in enumerate(self.users):
             given, wanted = columns.given[storage], columns.wanted[storage]
             used = bool(users)
@@ -103,6 +112,8 @@ class States:
             if wanted and (used or given):
                 self.end |= 1 << storage
             for user in users:
+                if self.maker[storage] < 0:
+                    self.changed[user] |= 1 << storage
                 if self.maker[storage] == user:
                     self.makes[user] |= 1 << storage
                 elif self.maker[storage] < 0 and not given:
@@ -110,11 +121,15 @@ class States:
                 else:
                     self.reads[user] |= 1 << storage
 
+    def may_move(self, storage: int) -> bool:
+        """Return whether a storage may be moved."""
+        return self.move[storage] >= 0 and bool(self.users[storage])
+
     def bytes(self, there: int) -> int:
         """Return the sum of the storages that are there."""
         return sum(size for storage, size in enumerate(self.size) if there >> storage & 1)
 
-    def moves(self, done: int, there: int, capacity: int) -> Iterator[tuple[int, int, int, int]]:
+    def runs(self, done: int, there: int, capacity: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield the operators that can run now: what is done and there after it, and its cost."""
         for op in range(self.count):
             ran = done >> op & 1
@@ -132,54 +147,60 @@ class States:
                 yield op, done | 1 << op, after, self.cost[op] if ran else 0
 
     def least_extra(self, capacity: int) -> int | None:
-        """Return the least cost of re-runs of a sequence that fits, or `None` if none does."""
-        first = (0, self.start)
+        """Return the least extra cost of a sequence that fits, or `None` if none does."""
+        first = (0, self.start, 0)
         best = {first: 0}
         todo = [(0, *first)]
-        if self.bytes(self.start) > capacity and not self.count:
+        if self.bytes(self.start) > capacity:
             return None
         while todo:
-            cost, done, there = heappop(todo)
-            if best[done, there] < cost:
+            cost, *state = heappop(todo)
+            done, there, out = state
+            if best[done, there, out] < cost:
                 continue
             if done == (1 << self.count) - 1 and there & self.end == self.end:
                 return cost if self.bytes(self.end) <= capacity else None
             found = [
-                (cost + more, then, after)
-                for _, then, after, more in self.moves(done, there, capacity)
+                (cost + more, then, after, out & ~self.changed[op])
+                for op, then, after, more in self.runs(done, there, capacity)
             ]
-            found += [
-                (cost, done, there & ~(1 << storage))
-                for storage in range(len(self.size))
-                if there >> storage & 1
-            ]
-            for dear, then, after in found:
-                if dear < best.get((then, after), ENDLESS):
-                    best[then, after] = dear
-                    heappush(todo, (dear, then, after))
+            for storage in range(len(self.size)):
+                bit = 1 << storage
+                if there & bit:
+                    kept = out | bit if self.may_move(storage) else out
+                    found.append((cost, done, there & ~bit, kept))
+                elif out & bit and self.bytes(there | bit) <= capacity:
+                    found.append((cost + self.move[storage], done, there | bit, out))
+            for dear, *after in found:
+                if dear < best.get(tuple(after), ENDLESS):
+                    best[tuple(after)] = dear
+                    heappush(todo, (dear, *after))
         return None
 
     def load(self, runs: Sequence[int]) -> int:
         """Return the peak of a legal sequence, each storage kept as long as it is needed."""
         peak = max(self.bytes(self.start), self.bytes(self.end))
+        moved = [0 for _ in self.size]
         touched = [reads | shared for reads, shared in zip(self.reads, self.shared, strict=True)]
+        touched += moved
+        makes = [*self.makes, *(1 << storage for storage in range(len(self.size)))]
+        begins = [one | other for one, other in zip(makes, [*self.shared, *moved], strict=True)]
+        workspace = [*self.workspace, *moved]
         for at, op in enumerate(runs):
-            there = self.makes[op] | touched[op]
+            there = makes[op] | touched[op]
             for storage in range(len(self.size)):
                 bit = 1 << storage
-                begun = self.start & bit or any(
-                    (self.makes[v] | self.shared[v]) & bit for v in runs[:at]
-                )
-                rest = [v for v in runs[at + 1 :] if (self.makes[v] | touched[v]) & bit]
+                begun = self.start & bit or any(begins[v] & bit for v in runs[:at])
+                rest = [v for v in runs[at + 1 :] if (makes[v] | touched[v]) & bit]
                 needed = touched[rest[0]] & bit if rest else self.end & bit
                 if begun and needed:
                     there |= bit
-            peak = max(peak, self.bytes(there) + self.workspace[op])
+            peak = max(peak, self.bytes(there) + workspace[op])
         return peak
 
 
 def random_runs(problem: RecomputeProblem, random: Random) -> list[int]:
-    """Return a legal sequence, with re-runs here and there."""
+    """Return a legal sequence, with re-runs and moves here and there."""
     states = States(problem)
     runs: list[int] = []
     done = 0
@@ -189,7 +210,21 @@ def random_runs(problem: RecomputeProblem, random: Random) -> list[int]:
         if not done >> op & 1 or (states.again[op] and random.random() < 0.5):
             runs.append(op)
             done |= 1 << op
+        storage = random.randrange(len(states.size)) if states.size else -1
+        if storage < 0 or not states.may_move(storage) or random.random() < 0.5:
+            continue
+        maker = states.maker[storage]
+        makers = [maker] if maker >= 0 else states.users[storage]
+        if states.start >> storage & 1 or any(done >> op & 1 for op in makers):
+            runs.append(states.count + storage)
     return runs
+
+
+def extra_of(problem: RecomputeProblem, runs: Sequence[int]) -> int:
+    """Return the cost of all runs beyond the first ones, and of all moves."""
+    return (
+        sum([*problem.cost.tolist(), *problem.move.tolist()][run] for run in runs) - problem.plain
+    )
 
 
 class _Network:
@@ -218,7 +253,7 @@ class _Network:
         given, wanted = problem.program.given, problem.program.wanted
         self.fixed = touched
         for storage in range(len(states.size)):
-            if given[storage] and wanted[storage]:
+            if given[storage] and wanted[storage] and not states.may_move(storage):
                 self.fixed |= 1 << storage
         self.own = states.bytes(self.fixed) + states.workspace[op]
         self.leaves = {
@@ -233,6 +268,8 @@ class _Network:
         """Return the capacities."""
         states, node, count = self.states, self.node, self.states.count
         found: dict[tuple[int, int], int] = {}
+        moved = {run - count: choice for run, choice in decisions if run >= count}
+        decisions = [decision for decision in decisions if decision[0] < count]
         for each, leaf in self.leaves.items():
             found[node[each], leaf] = (states.cost[each] // unit << scale) if unit else 0
         for storage, users in enumerate(states.users):
@@ -247,6 +284,13 @@ class _Network:
             else:
                 found.update(((node[user], begins), ENDLESS) for user in users)
             found[begins, over] = price * states.size[storage] >> shift
+            if states.may_move(storage):
+                most = (states.move[storage] // unit << scale) if unit else 0
+                if moved.get(storage) == Choice.AGAIN:
+                    most = 0
+                elif moved.get(storage) == Choice.NOT_AGAIN:
+                    most = ENDLESS
+                found[begins, over] = min(found[begins, over], most)
             for user in users:
                 if user != maker:
                     found[over, node[user]] = ENDLESS
@@ -267,6 +311,10 @@ class _Network:
                 found[node[each], 1] = ENDLESS
             elif choice == Choice.BEFORE:
                 found[0, node[each]] = ENDLESS
+        for storage in (storage for storage, choice in moved.items() if choice == Choice.AGAIN):
+            if states.maker[storage] >= 0:
+                found[0, node[states.maker[storage]]] = ENDLESS
+            found[0, 1] = found.get((0, 1), 0) + (states.move[storage] // unit << scale)
         return {arc: most for arc, most in found.items() if arc[0] != arc[1]}
 
 
@@ -281,6 +329,8 @@ def certify(problem: RecomputeProblem, op: int, capacity: int, random: Random) -
     costs = [
         cost for cost, again in zip(problem.cost.tolist(), problem.again, strict=True) if again
     ]
+    movable = [s for s in range(len(problem.move)) if network.states.may_move(s)]
+    costs += [network.states.move[storage] for storage in movable]
     unit = random.choice((1, gcd(*costs) or 1))
     scale, shift = random.choice(((0, 0), (4, 0), (6, 20), (0, 30)))
     total = sum(costs) // unit << scale
@@ -307,7 +357,10 @@ def certify(problem: RecomputeProblem, op: int, capacity: int, random: Random) -
     def grow(decisions: list[tuple[int, int]]) -> None:
         if len(decisions) < 3 and random.random() < 0.5:
             each = random.randrange(len(problem))
-            for choice in random.choice(((0, 1), (0, 1), (2, 3))):
+            both = random.choice(((0, 1), (0, 1), (2, 3)))
+            if movable and random.random() < 0.5:
+                each, both = len(problem) + random.choice(movable), (0, 1)
+            for choice in both:
                 grow([*decisions, (each, choice)])
         else:
             leaves.append(best(decisions))

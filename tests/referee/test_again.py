@@ -59,10 +59,10 @@ class TestSequences:
     def test_the_peak_is_that_of_the_oracle(self, seed: int) -> None:
         """Tests random sequences, and that a peak, a cost or a capacity one off is refused."""
         random = Random(seed)
-        problem = oracle.random_program(random)
+        problem = oracle.random_program(random, moves=seed % 2 == 1)
         runs = oracle.random_runs(problem, random)
         peak = oracle.States(problem).load(runs)
-        extra = sum(problem.cost[runs].tolist()) - problem.plain
+        extra = oracle.extra_of(problem, runs)
         claim = verify_recompute(problem, runs, peak, peak=peak, extra=extra)
         assert claim[:3] == (peak, extra, 0)
         assert claim.floor <= peak
@@ -80,12 +80,21 @@ class TestSequences:
         assert verify_recompute(nest(), [0, 1, 2, 0, 3], ANY)[:2] == (30, 4)
         assert verify_recompute(nest(), [0, 0, 1, 0, 2, 0, 0, 3], ANY)[:2] == (30, 16)
 
+    def test_a_storage_is_moved_out_and_back(self) -> None:
+        """Tests that it is absent between its last read before and its way back."""
+        problem = replace(nest(), move=np.array([3, -1, -1, 5]))
+        assert verify_recompute(problem, [0, 1, 2, 4, 3], ANY)[:2] == (30, 3)
+        assert verify_recompute(problem, [0, 1, 4, 4, 2, 3], ANY)[:2] == (35, 6)
+        with pytest.raises(mp.PlanError, match="moves storage 3 back before it is made"):
+            verify_recompute(problem, [0, 7, 1, 2, 3], ANY)
+
     @pytest.mark.parametrize(
         ("runs", "words"),
         [
             ([0, 1, 2], 'operator 3 "end" is not in the sequence'),
             ([0, 1, 2, 3, 3], 'operator 3 "end" is in the sequence twice, but may run once'),
-            ([0, 1, 2, 3, 4], "the sequence names operator 4, but there are 4 operators"),
+            ([0, 1, 2, 3, 8], "the sequence names operator 8, but there are 4 operators"),
+            ([0, 1, 2, 3, 4], "the sequence moves storage 0, which may not be moved"),
             ([0, 1, 2, -1], "the sequence names operator -1, but there are 4 operators"),
             ([0, 2, 1, 3], '"shrink" is before operator 1 "grow" in the sequence, but waits'),
             ([0, 1.0, 2, 3], "a sequence must be numbers of operators, not 1.0"),
@@ -173,7 +182,7 @@ class TestBounds:
 def check_certificates(seed: int) -> None:
     """Check the certificates of all operators of a random program."""
     random = Random(seed)
-    problem = oracle.random_program(random, 5)
+    problem = oracle.random_program(random, 5, moves=seed % 2 == 1)
     states = oracle.States(problem)
     given_peak = states.load(range(len(problem)))
     alone = verify_recompute(problem, None, 0).floor
@@ -194,7 +203,7 @@ def check_certificates(seed: int) -> None:
 def falsify(seed: int) -> str:
     """Change a certificate at random, and check that nothing false is believed of it."""
     random = Random(seed)
-    problem = oracle.random_program(random, 5)
+    problem = oracle.random_program(random, 5, moves=seed % 2 == 1)
     count = len(problem)
     states = oracle.States(problem)
     peak = states.load(range(count))
@@ -217,7 +226,8 @@ def falsify(seed: int) -> str:
     elif change == "cases" and random.random() < 0.5 and len(leaves) > 1:
         leaf = leaves[at] = leaves[at - 1]
     elif change == "cases":
-        decision = (random.randint(-1, count), random.randint(0, 3))
+        last = count + len(problem.program.size)
+        decision = (random.randint(-1, last), random.randint(0, 3))
         leaf = replace(leaf, decisions=(*leaf.decisions, decision))
     elif change == "add" or not flow:
         start, end = random.randint(0, nodes), random.randint(0, nodes)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import again_oracle as oracle
+import numpy as np
 import pytest
 from rounds import rounds
 
@@ -32,10 +34,19 @@ def search(
     return _core.recompute(columns, capacity, None, nodes, True, list(without))
 
 
-def compare(seed: int) -> Counter[str]:
+def search_each_way(problem: RecomputeProblem, capacity: int) -> list[int]:
+    """Return what moves alone and re-runs alone cost, where they are found."""
+    stays, once = np.full_like(problem.move, -1), np.zeros_like(problem.again)
+    parts = (
+        search(replace(problem, **part), capacity) for part in ({"move": stays}, {"again": once})
+    )
+    return [found.extra for found in parts if found.runs]
+
+
+def compare(seed: int, moves: bool = False) -> Counter[str]:
     """Compare the core with the cheapest way through all states; return what happened."""
     random = Random(seed)
-    problem = oracle.random_program(random)
+    problem = oracle.random_program(random, 6 if moves else 7, moves)
     states = oracle.States(problem)
     alone = verify_recompute(problem, None, 0).floor
     given = states.load(range(len(problem)))
@@ -65,6 +76,9 @@ def compare(seed: int) -> Counter[str]:
     assert not found.runs or found.bound <= least <= found.extra
     assert (found.status == "optimal") == (bool(found.runs) and found.bound == found.extra)
     whole = not without
+    if moves and whole:
+        either = search_each_way(problem, capacity)
+        assert not either or (found.runs and found.extra <= min(either))
     return Counter(
         programs=1,
         costs=least > 0,
@@ -78,6 +92,13 @@ def test_random_programs() -> None:
     seen = sum((compare(seed) for seed in range(400)), Counter[str]())
     assert seen["programs"] == 400
     assert min(seen["costs"], seen["infeasible"]) > 10
+    assert seen["all_equal"] >= 0.9 * seen["whole"]
+
+
+def test_random_programs_that_move() -> None:
+    """Tests storages that move out and back, beside re-runs and alone."""
+    seen = sum((compare(seed, True) for seed in range(250)), Counter[str]())
+    assert seen["costs"] > 30
     assert seen["all_equal"] >= 0.9 * seen["whole"]
 
 
@@ -99,8 +120,9 @@ def test_a_budget_gives_the_same_answer() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("part", range(DEEP_PARTS))
 def test_many_random_programs(part: int) -> None:
-    """Tests thousands of them."""
+    """Tests thousands of them, half of which move storages."""
     seen = sum(
-        (compare(seed) for seed in range(part * DEEP_PART, (part + 1) * DEEP_PART)), Counter[str]()
+        (compare(seed, seed % 2 == 1) for seed in range(part * DEEP_PART, (part + 1) * DEEP_PART)),
+        Counter[str](),
     )
     assert seen["all_equal"] >= 0.95 * seen["whole"]

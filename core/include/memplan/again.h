@@ -1,5 +1,5 @@
-// Which operators of a program should run again, so that it fits into a capacity and the re-runs
-// cost as little as they can?
+// Which operators of a program should run again, and which storages should be moved out of the
+// memory for some time, so that it fits into a capacity and costs as little as it can?
 //
 // A sequence runs every operator at least once, the first time after all that it waits for. A read
 // takes the latest copy of a storage. A copy is live from the run that makes it to its last read
@@ -8,7 +8,15 @@
 //
 //     load = live copies, with all that the operator reads and makes + its workspace
 //
-// is needed. The extra cost of a sequence is the cost of all runs beyond the first ones.
+// is needed.
+//
+// A storage that may be moved has a run of its own, which brings it back: the storage left the
+// memory after the last run before that which touched it, or before the first run if none did. So
+// `n + s`, where n operators are in the program, is one more maker of storage s, which reads
+// nothing. What is given must be there before the first run all the same, and what is wanted after
+// the last one. A storage that no operator touches is never moved.
+//
+// The extra cost of a sequence is the cost of all runs beyond the first ones, and of all moves.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +34,13 @@ namespace memplan {
 
 struct RecomputeProblem {
   OrderProblem program;             // without in-place pairs
-  std::vector<std::int64_t> cost;   // by operator, from 0 on; together below 2^53
+  std::vector<std::int64_t> cost;   // by operator, from 0 on; with all moves below 2^53
   std::vector<std::uint8_t> again;  // by operator: it may run more than once
   // By storage: the one operator that makes it, the first of its users; or -1 if it is given, or
   // several operators write it. It is not made again then: it lives from the first operator that
-  // touches it (or from the start) to the last one.
+  // touches it (or from the start) to the last one, but for the time when it is moved out.
   std::vector<OperatorIdx> maker;
-  std::vector<std::int64_t> move;  // by storage: for later; all -1
+  std::vector<std::int64_t> move;  // by storage: out and back, from 0 on; -1 if it stays
 };
 
 // One sentence on what is wrong, or an empty string. The functions below throw it as
@@ -67,7 +75,9 @@ struct RecomputeOptions {
   RecomputeRules rules;
 };
 
-// What a leaf of the branching decides about one operator, with respect to the moment.
+// What a leaf of the branching decides about one operator, with respect to the moment; or, for the
+// first two, about the move `n + s`, which takes place again if storage s was there before the
+// moment and is moved back after it.
 enum class Choice : std::int32_t {
   kNotAgain = 0,  // it does not run both before the moment and again after it
   kAgain = 1,     // it runs before the moment, and again after it
@@ -76,7 +86,7 @@ enum class Choice : std::int32_t {
 };
 
 struct Decision {
-  OperatorIdx op = 0;
+  OperatorIdx op = 0;  // or a move
   Choice choice = Choice::kNotAgain;
 };
 
@@ -91,14 +101,14 @@ struct CutLeaf {
 // the leaves are all cases, and the flow of each bounds the cost in its case.
 struct RecomputeProof {
   OperatorIdx op = -1;    // the moment when it runs first; -1: the bound is 0
-  std::int64_t unit = 1;  // divides the cost of every operator that may run again
+  std::int64_t unit = 1;  // divides the cost of every operator that may run again, and every move
   std::int32_t scale = 0;
   std::int32_t shift = 0;
   std::vector<CutLeaf> leaves;
 };
 
 struct RecomputeResult {
-  std::vector<OperatorIdx> runs;  // empty if no sequence was found
+  std::vector<OperatorIdx> runs;  // and moves; empty if no sequence was found
   Bytes peak = 0;                 // of the runs
   std::int64_t extra = 0;         // of the runs
   std::int64_t bound = 0;         // proved: no sequence that fits has a smaller extra cost

@@ -27,12 +27,14 @@ constexpr std::size_t kMostCases = 4000;     // of one moment
 constexpr std::size_t kMostArcs = 1000000;   // of a proof
 constexpr std::size_t kSample = 64;          // from which the first run chooses what it drops
 constexpr double kShareOfBounds = 0.3;       // of the time
+constexpr double kShareOfOneWay = 0.3;       // of the time, for moves alone, and for re-runs alone
 constexpr std::int64_t kNodesForBounds = 2;  // one of so many
 
 class RecomputeSearch {
  public:
   RecomputeSearch(const RecomputeProblem& problem, Bytes capacity, const RecomputeOptions& options)
-      : model_(make_model(problem)),
+      : problem_(problem),
+        model_(make_model(problem)),
         scaling_(choose_scaling(model_, capacity)),
         capacity_(capacity),
         options_(options),
@@ -51,6 +53,7 @@ class RecomputeSearch {
     } else if (result_.floor > capacity_) {
       result_.status = Status::kInfeasible;
     } else {
+      search_each_way();
       run_first();
       best_moment_ = bound_moments(false, kShareOfBounds);
       bound_ = best_moment_.found.bound;
@@ -83,7 +86,7 @@ class RecomputeSearch {
   // What one operator needs by itself, and for those that need most, what has to be kept with it
   // although all that may run again is dropped.
   void find_floor() {
-    result_.floor = model_.base;
+    result_.floor = model_.start;
     std::vector<std::pair<Bytes, OperatorIdx>> by_need;
     for (OperatorIdx op = 0; op < model_.operators(); ++op) {
       by_need.emplace_back(-own_bytes(model_, op), op);
@@ -98,10 +101,10 @@ class RecomputeSearch {
       tried.push_back(given_[slot]);
     }
     for (const OperatorIdx op : tried) {
-      if (result_.floor_op >= 0 && stopper_.look()) return;
+      if (op != tried.front() && stopper_.look()) return;
       std::vector<FlowArc> flow;
       const Bytes floor = CutNetwork(model_, scaling_, op).floor(&flow);
-      if (floor <= result_.floor && result_.floor_op >= 0) continue;
+      if (floor < result_.floor || (floor == result_.floor && result_.floor_op >= 0)) continue;
       result_.floor = floor;
       result_.floor_op = op;
       result_.floor_flow = std::move(flow);
@@ -189,6 +192,34 @@ class RecomputeSearch {
   // A bound that is enough to end: more than all re-runs cost, if nothing is found yet.
   std::int64_t enough() const { return has_runs() ? result_.extra : model_.total + 1; }
 
+  // Where storages may be moved and operators may run again, what is found with either alone is
+  // where both together begin, so that they are never worse with the same budget in nodes.
+  void search_each_way() {
+    const auto first_move = model_.again.begin() + model_.operators();
+    const auto is_possible = [](auto first, auto last) {
+      return std::find(first, last, 1) != last;
+    };
+    if (!is_possible(model_.again.begin(), first_move) ||
+        !is_possible(first_move, model_.again.end())) {
+      return;
+    }
+    for (const bool moves : {false, true}) {
+      RecomputeProblem part = problem_;
+      if (moves) {
+        std::fill(part.again.begin(), part.again.end(), std::uint8_t{0});
+      } else {
+        std::fill(part.move.begin(), part.move.end(), std::int64_t{-1});
+      }
+      RecomputeOptions options = options_;
+      options.budget.seconds *= kShareOfOneWay;
+      RecomputeResult found = RecomputeSearch(part, capacity_, options).solve();
+      nodes_ += found.nodes;
+      stopped_ |= found.interrupted;
+      if (!found.runs.empty()) take(std::move(found.runs));
+      if (stopped_) return;
+    }
+  }
+
   // Runs the given order with several ways to choose what is dropped: first as the solutions of the
   // bounds do, which drop what they run again and keep the rest.
   void search_by_running() {
@@ -250,7 +281,9 @@ class RecomputeSearch {
     const double factor = static_cast<double>(std::int64_t{1} << strength);
     for (StorageIdx s = 0; s < model_.storages(); ++s) {
       const OperatorIdx maker = model_.maker[s];
-      if (maker != kNoOperator) weight[s] = pick.again[maker] != 0 ? 1 / factor : factor;
+      const bool is_made_again = maker != kNoOperator && pick.again[maker] != 0;
+      const bool is_dropped = is_made_again || pick.again[model_.move_of(s)] != 0;
+      if (model_.can_leave(s)) weight[s] = is_dropped ? 1 / factor : factor;
     }
     return weight;
   }
@@ -281,6 +314,7 @@ class RecomputeSearch {
   static constexpr Scoring kExponents[] = {{2, 2, 2}, {2, 2, 1}, {1, 2, 2}, {2, 2, 0},
                                            {0, 2, 2}, {2, 1, 2}, {2, 0, 2}, {1, 1, 2}};
 
+  const RecomputeProblem& problem_;
   Model model_;
   Scaling scaling_;
   Bytes capacity_;

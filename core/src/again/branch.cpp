@@ -104,17 +104,17 @@ class PriceSearch {
     return price >= most ? scaling_.highest_price : static_cast<std::int64_t>(price);
   }
 
-  // What the two sides do not agree on, and would cost most: it is undecided whether it runs again,
-  // or, if that is decided, whether it runs before the moment.
+  // What the two sides do not agree on, and would cost most: it is undecided whether it runs again
+  // or is moved, or, if that is decided, whether it runs before the moment.
   void choose(Case& of) const {
-    std::vector<std::uint8_t> decided(model_.workspace.size(), 0);
+    std::vector<std::uint8_t> decided(model_.again.size(), 0);
     for (const Decision& decision : of.decisions) {
       const bool is_about_again =
           decision.choice == Choice::kAgain || decision.choice == Choice::kNotAgain;
       if (is_about_again) decided[decision.op] = 1;
     }
     double most = -1;
-    for (OperatorIdx k = 0; k < model_.operators(); ++k) {
+    for (OperatorIdx k = 0; k < model_.runs(); ++k) {
       if (low_->side.again[k] == high_->side.again[k] || decided[k] != 0) continue;
       const double worth = worth_of(k, of.price);
       if (worth <= most) continue;

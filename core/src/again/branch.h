@@ -18,10 +18,10 @@ struct Case {
   Decision next;           // what to decide next, one way; op -1: it is whole
 };
 
-// What a solution of one moment runs again, which fits at that moment.
+// What a solution of one moment runs again or moves, which fits at that moment.
 struct Pick {
   std::int64_t cost = 0;            // in units
-  std::vector<std::uint8_t> again;  // by operator
+  std::vector<std::uint8_t> again;  // by run
   std::vector<std::uint8_t> done;   // by operator; empty: no solution is known
 };
 

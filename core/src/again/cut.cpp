@@ -56,7 +56,7 @@ std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift) {
 }
 
 CutNetwork::CutNetwork(const Model& model, const Scaling& scaling, OperatorIdx op)
-    : model_(model), scaling_(scaling), op_(op), node_of_(model.workspace.size(), kNowhere) {
+    : model_(model), scaling_(scaling), op_(op), node_of_(model.operators(), kNowhere) {
   order::mark_reached(model.before, op, kEntry, node_of_);
   order::mark_reached(model.after, op, kSink, node_of_);
   node_of_[op] = kSink;
@@ -65,7 +65,7 @@ CutNetwork::CutNetwork(const Model& model, const Scaling& scaling, OperatorIdx o
 
 CutNetwork::CutNetwork(const Model& model, const Scaling& scaling, OperatorIdx op,
                        const std::vector<std::uint8_t>& done)
-    : model_(model), scaling_(scaling), op_(op), node_of_(model.workspace.size(), kSink) {
+    : model_(model), scaling_(scaling), op_(op), node_of_(model.operators(), kSink) {
   for (OperatorIdx u = 0; u < model.operators(); ++u) {
     if (done[u] != 0) node_of_[u] = kEntry;
   }
@@ -76,7 +76,8 @@ void CutNetwork::build() {
   names_ = {-1, 1, 0};
   again_node_.assign(node_of_.size(), kNowhere);
   again_arc_.assign(node_of_.size(), kNowhere);
-  arcs_.push_back({kSource, kEntry, kInfinite, 0});
+  keep_arc_.assign(model_.size.size(), kNowhere);
+  arcs_.push_back({kSource, kEntry, kInfinite, 0, 0});
   for (OperatorIdx u = 0; u < model_.operators(); ++u) {
     if (node_of_[u] == kNowhere) node_of_[u] = add_node(2 + u);
   }
@@ -108,15 +109,15 @@ std::int32_t CutNetwork::add_node(std::int64_t name) {
   return static_cast<std::int32_t>(names_.size()) - 1;
 }
 
-void CutNetwork::add_arc(std::int32_t from, std::int32_t to, std::int64_t fixed, Bytes bytes) {
-  if (from != to && to != kEntry && from != kSink) arcs_.push_back({from, to, fixed, bytes});
+void CutNetwork::add_arc(std::int32_t from, std::int32_t to, std::int64_t fixed) {
+  if (from != to && to != kEntry && from != kSink) arcs_.push_back({from, to, fixed, 0, 0});
 }
 
 std::int32_t CutNetwork::again_node(OperatorIdx k) {
   if (again_node_[k] == kNowhere) {
     again_node_[k] = add_node(2 + model_.operators() + k);
     again_arc_[k] = static_cast<std::int32_t>(arcs_.size());
-    add_arc(node_of_[k], again_node_[k], model_.cost[k] << scaling_.scale);
+    add_arc(node_of_[k], again_node_[k], cost_of(k));
   }
   return again_node_[k];
 }
@@ -124,7 +125,7 @@ std::int32_t CutNetwork::again_node(OperatorIdx k) {
 void CutNetwork::add_storage(StorageIdx s, std::vector<std::int32_t>& over_of) {
   const OperatorIdx maker = model_.maker[s];
   const bool is_given = model_.given[s] != 0;
-  if (is_given && model_.wanted[s] != 0) return;  // in the base
+  if (model_.stays(s)) return;
   if (maker != kNoOperator && node_of_[maker] == kSink) return;
   if (maker == kNoOperator && !is_given && model_.readers[s].size() == 0) return;
   if (model_.size[s] == 0) return;
@@ -137,24 +138,39 @@ void CutNetwork::add_storage(StorageIdx s, std::vector<std::int32_t>& over_of) {
     for (const OperatorIdx user : model_.readers[s]) add_arc(node_of_[user], begin, kInfinite);
   }
   const std::int32_t over = over_of[s] = add_node(name + 1);
-  kept_.push_back({s, begin, over});
-  add_arc(begin, over, 0, model_.size[s]);
+  kept_.push_back(s);
+  keep_arc_[s] = static_cast<std::int32_t>(arcs_.size());
+  arcs_.push_back({begin, over, 0, model_.size[s], move_limit(s)});
   if (model_.wanted[s] != 0) add_arc(over, kSink, kInfinite);
   for (const OperatorIdx reader : model_.readers[s]) add_arc(over, node_of_[reader], kInfinite);
 }
 
+// What the price of a storage is at most: what moving it costs.
+std::int64_t CutNetwork::move_limit(StorageIdx s) const {
+  return model_.can_move(s) ? cost_of(model_.move_of(s)) : kInfinite;
+}
+
 void CutNetwork::decide(const std::vector<Decision>& decisions) {
-  for (const OperatorIdx k : decided_not_again_) {
-    arcs_[again_arc_[k]].fixed = model_.cost[k] << scaling_.scale;
+  for (const Decision& decision : decided_) {
+    const OperatorIdx k = decision.op;
+    if (k >= model_.operators()) {
+      const StorageIdx s = k - model_.operators();
+      arcs_[keep_arc_[s]].most = move_limit(s);
+    } else if (decision.choice == Choice::kNotAgain) {
+      arcs_[again_arc_[k]].fixed = cost_of(k);
+    }
   }
-  decided_not_again_.clear();
+  decided_ = decisions;
   arcs_.resize(plain_arcs_);
   for (const Decision& decision : decisions) {
     const OperatorIdx k = decision.op;
+    if (k >= model_.operators()) {
+      decide_move(k - model_.operators(), decision.choice);
+      continue;
+    }
     switch (decision.choice) {
       case Choice::kNotAgain:
         arcs_[again_arc_[k]].fixed = kInfinite;
-        decided_not_again_.push_back(k);
         break;
       case Choice::kAgain:
         add_arc(kEntry, node_of_[k], kInfinite);
@@ -168,6 +184,14 @@ void CutNetwork::decide(const std::vector<Decision>& decisions) {
         break;
     }
   }
+}
+
+void CutNetwork::decide_move(StorageIdx s, Choice choice) {
+  arcs_[keep_arc_[s]].most = choice == Choice::kAgain ? 0 : kInfinite;
+  if (choice != Choice::kAgain) return;
+  add_arc(kEntry, kSink, cost_of(model_.move_of(s)));
+  const OperatorIdx maker = model_.maker[s];
+  if (maker != kNoOperator) add_arc(kEntry, node_of_[maker], kInfinite);
 }
 
 CutNetwork::Solved CutNetwork::solve(std::int64_t price, Bytes capacity,
@@ -193,19 +217,29 @@ CutNetwork::Solved CutNetwork::solve(std::int64_t price, Bytes capacity,
 
 void CutNetwork::read_side(CutSide& side, const order::Flow& flow, Bytes capacity) const {
   side.excess = own_ - capacity;
-  for (const Keeping& kept : kept_) {
-    if (flow.is_reached(kept.begin) && !flow.is_reached(kept.over)) {
-      side.excess += model_.size[kept.storage];
+  side.again.assign(model_.again.size(), 0);
+  for (const StorageIdx s : kept_) {
+    const CutArc& arc = arcs_[keep_arc_[s]];
+    if (!flow.is_reached(arc.from) || flow.is_reached(arc.to)) continue;
+    if (arc.most <= price_of(side.price, arc.bytes, scaling_.shift)) {
+      side.again[model_.move_of(s)] = 1;
+      side.cost += arc.most;
+    } else {
+      side.excess += arc.bytes;
     }
   }
-  side.again.assign(node_of_.size(), 0);
+  for (const Decision& decision : decided_) {
+    if (decision.op < model_.operators() || decision.choice != Choice::kAgain) continue;
+    side.again[decision.op] = 1;
+    side.cost += cost_of(decision.op);
+  }
   side.done.assign(node_of_.size(), 0);
   for (OperatorIdx u = 0; u < model_.operators(); ++u) {
     if (!flow.is_reached(node_of_[u])) continue;
     side.done[u] = 1;
     if (again_arc_[u] == kNowhere || flow.is_reached(again_node_[u])) continue;
     side.again[u] = 1;
-    side.cost += model_.cost[u] << scaling_.scale;
+    side.cost += cost_of(u);
   }
 }
 
@@ -213,7 +247,8 @@ Bytes CutNetwork::floor(std::vector<FlowArc>* named_flow) const {
   order::Flow flow(names_.size());
   for (const CutArc& arc : arcs_) {
     const bool is_cost = arc.fixed > 0 && arc.fixed < kInfinite;
-    flow.add(arc.from, arc.to, arc.fixed == kInfinite ? kMaxBytes : is_cost ? 0 : arc.bytes);
+    const Bytes kept = is_cost || arc.most < kInfinite ? 0 : arc.bytes;
+    flow.add(arc.from, arc.to, arc.fixed == kInfinite ? kMaxBytes : kept);
   }
   const Bytes bytes = own_ + flow.maximize();
   if (named_flow != nullptr) *named_flow = named(flow);

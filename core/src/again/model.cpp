@@ -47,7 +47,10 @@ std::string check(const RecomputeProblem& problem) {
   }
   for (StorageIdx s = 0; s < program.storages(); ++s) {
     if (std::string wrong = check_maker(problem, s); !wrong.empty()) return wrong;
-    if (problem.move[s] != -1) return "moving storages is not supported: move must be -1";
+    if (problem.move[s] < -1 || problem.move[s] >= kMaxCost - total) {
+      return "moves must cost 0 or more, or be -1, and be below 2^53 together with all costs";
+    }
+    total += std::max<std::int64_t>(problem.move[s], 0);
   }
   return "";
 }
@@ -68,21 +71,21 @@ void set_neighbours(const RecomputeProblem& problem, Model& model) {
   }
   std::sort(arcs.begin(), arcs.end());
   arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
-  model.after = Lists<OperatorIdx>(model.workspace.size(), arcs);
+  model.after = Lists<OperatorIdx>(problem.cost.size(), arcs);
   for (auto& [from, to] : arcs) std::swap(from, to);
-  model.before = Lists<OperatorIdx>(model.workspace.size(), arcs);
+  model.before = Lists<OperatorIdx>(problem.cost.size(), arcs);
 }
 
 void set_costs(const RecomputeProblem& problem, Model& model) {
+  model.cost = problem.cost;
+  model.cost.insert(model.cost.end(), problem.move.begin(), problem.move.end());
   std::int64_t divisor = 0;
-  for (std::size_t v = 0; v < problem.cost.size(); ++v) {
-    if (problem.again[v] != 0) divisor = std::gcd(divisor, problem.cost[v]);
+  for (std::size_t run = 0; run < model.cost.size(); ++run) {
+    if (model.again[run] == 0) model.cost[run] = 0;
+    divisor = std::gcd(divisor, model.cost[run]);
   }
   model.unit = std::max<std::int64_t>(divisor, 1);
-  for (std::size_t v = 0; v < problem.cost.size(); ++v) {
-    model.cost.push_back(problem.again[v] != 0 ? problem.cost[v] / model.unit : 0);
-    model.total += model.cost.back();
-  }
+  for (std::int64_t& cost : model.cost) model.total += cost /= model.unit;
 }
 
 }  // namespace
@@ -90,7 +93,9 @@ void set_costs(const RecomputeProblem& problem, Model& model) {
 Model make_model(const RecomputeProblem& problem) {
   const OrderProblem& program = problem.program;
   Model model;
+  const OperatorIdx operators = program.operators();
   model.workspace = program.workspace;
+  model.workspace.resize(program.workspace.size() + program.size.size(), 0);
   model.again = problem.again;
   model.size = program.size;
   model.given = program.given;
@@ -101,11 +106,16 @@ Model make_model(const RecomputeProblem& problem) {
   std::vector<std::pair<std::int32_t, StorageIdx>> makes;
   for (StorageIdx s = 0; s < program.storages(); ++s) {
     const OperatorIdx maker = model.maker[s];
+    const bool is_used = program.user_begin[s] < program.user_begin[s + 1];
+    const bool can_move = problem.move[s] >= 0 && is_used;
     model.can_drop.push_back(maker != kNoOperator && model.again[maker] != 0 ? 1 : 0);
-    if (program.given[s] != 0 && program.wanted[s] != 0) {
+    model.again.push_back(can_move ? 1 : 0);
+    if (program.given[s] != 0 && program.wanted[s] != 0 && !can_move) {
       model.base += program.size[s];
       continue;
     }
+    if (program.given[s] != 0 && is_used) model.start += program.size[s];
+    if (can_move) makes.emplace_back(operators + s, s);
     for (std::int64_t i = program.user_begin[s]; i < program.user_begin[s + 1]; ++i) {
       const OperatorIdx user = program.user[i];
       if (user == maker) {
@@ -116,9 +126,10 @@ Model make_model(const RecomputeProblem& problem) {
       }
     }
   }
+  model.start += model.base;
   model.readers = Lists<OperatorIdx>(program.size.size(), readers);
-  model.reads = Lists<StorageIdx>(program.workspace.size(), reads);
-  model.makes = Lists<StorageIdx>(program.workspace.size(), makes);
+  model.reads = Lists<StorageIdx>(model.workspace.size(), reads);
+  model.makes = Lists<StorageIdx>(model.workspace.size(), makes);
   set_neighbours(problem, model);
   set_costs(problem, model);
   return model;

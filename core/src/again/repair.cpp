@@ -17,11 +17,12 @@ constexpr std::size_t kPerOperator = 60;   // of either, so that small programs 
 constexpr std::size_t kReturn = 200;  // rounds from one return to the best sequence to the next
 
 std::size_t limited(const Model& model, std::size_t most) {
-  return std::min(most, kPerOperator * (model.workspace.size() + 1));
+  return std::min(most, kPerOperator * (static_cast<std::size_t>(model.operators()) + 1));
 }
 
 // How far a run can move towards the front (step -1) or the back (step 1): up to the next run that
-// makes what it reads, reads what it makes, waits for it, or is one of the same operator.
+// makes or moves what it touches, reads what it makes, waits for it, or is one of the same
+// operator.
 std::size_t find_limit(const Model& model, const std::vector<OperatorIdx>& runs, std::size_t from,
                        int step) {
   const OperatorIdx op = runs[from];
@@ -29,15 +30,17 @@ std::size_t find_limit(const Model& model, const std::vector<OperatorIdx>& runs,
     return std::find(row.begin(), row.end(), entry) != row.end();
   };
   const auto is_bound = [&](OperatorIdx other) {
-    if (other == op || has(step < 0 ? model.before[op] : model.after[op], other)) return true;
+    if (other == op) return true;
+    const bool are_operators = std::max(op, other) < model.operators();
+    if (are_operators && has(step < 0 ? model.before[op] : model.after[op], other)) return true;
     for (const StorageIdx s : model.reads[op]) {
-      if (model.maker[s] == other ||
+      if (model.is_maker(other, s) ||
           (model.maker[s] == kNoOperator && has(model.readers[s], other) && model.given[s] == 0)) {
         return true;
       }
     }
     for (const StorageIdx s : model.makes[op]) {
-      if (has(model.readers[s], other)) return true;
+      if (model.is_maker(other, s) || has(model.readers[s], other)) return true;
     }
     return false;
   };
@@ -60,8 +63,8 @@ Repair::Repair(const Model& model, Bytes capacity, bool free_order, order::Count
       random_(kSeed),
       timeline_(model),
       least_cost_(static_cast<double>(model.total) / (1 << 24) + 1e-3),
-      first_run_(model.workspace.size(), 0),
-      met_(model.workspace.size(), 0) {}
+      first_run_(model.again.size(), 0),
+      met_(model.operators(), 0) {}
 
 // A factor around 1, from 2^-noise to 2^(noise + 1).
 double Repair::drawn_factor(int noise) {
@@ -249,19 +252,19 @@ std::size_t Repair::find_worst(int noise) {
 }
 
 // Three ways to make a storage again before its next read: its maker alone, with all that is absent
-// there, or with what is absent of its own inputs.
+// there, or with what is absent of its own inputs. Or it is moved back.
 Repair::Insertion Repair::find_insertion(std::size_t worst, int noise) {
   Insertion best;
   const OperatorIdx at = timeline_.run(worst);
   std::vector<OperatorIdx> operators;
   for (StorageIdx s = 0; s < model_.storages(); ++s) {
-    if (model_.can_drop[s] == 0 || model_.size[s] == 0 || model_.maker[s] == at) continue;
+    if (!model_.can_leave(s) || model_.size[s] == 0 || model_.is_maker(at, s)) continue;
     const std::int64_t need = timeline_.next_need(s, worst);
     if (need <= static_cast<std::int64_t>(worst)) continue;
     if (counter_.is_over()) break;
     const auto slot = static_cast<std::size_t>(need);
-    for (int way = 0; way < 3; ++way) {
-      operators.assign(1, model_.maker[s]);
+    for (int way = model_.can_move(s) ? -1 : 0; way < (model_.can_drop[s] != 0 ? 3 : 0); ++way) {
+      operators.assign(1, way < 0 ? model_.move_of(s) : model_.maker[s]);
       if (way > 0) list_inputs(model_.maker[s], slot, way == 1, operators);
       if (way > 0 && operators.size() == 1) break;
       std::sort(operators.begin(), operators.end(),

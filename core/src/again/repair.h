@@ -31,7 +31,7 @@ class Repair {
  private:
   struct Insertion {
     std::size_t slot = 0;
-    std::vector<OperatorIdx> operators;
+    std::vector<OperatorIdx> operators;  // or a move
     std::int64_t cost = 0;
     double gain = 0;
   };
@@ -55,7 +55,7 @@ class Repair {
   Random random_;
   Timeline timeline_;
   double least_cost_;  // what any insertion costs at least, so that gains are finite
-  std::vector<std::int32_t> first_run_;  // by operator: its first slot in the sequence
+  std::vector<std::int32_t> first_run_;  // by run: its first slot in the sequence
   std::vector<std::uint32_t> met_;       // by operator
   std::uint32_t round_ = 0;
   bool has_runs_ = false;

@@ -27,10 +27,11 @@ double power(double base, int halves) {
 //
 // Invariant: the storages that are present, with the workspace, are within the capacity whenever
 // an operator runs, and all that it reads is present and locked. Before `op` runs, what it reads
-// and is absent is made again, the earliest made first, each with its own inputs first. Then what
-// scores least is dropped until `op` fits. Only what can be made again is dropped, or what is not
-// needed any more. If a storage is dropped, the inputs of its maker get a use at the time when the
-// storage is needed next, so that they are not dropped as if they were dead.
+// and is absent is brought back, the earliest made first: it is made again, with its own inputs
+// first, or moved back if that costs less. Then what scores least is dropped until `op` fits. Only
+// what can be brought back is dropped, or what is not needed any more. If a storage is dropped that
+// will be made again, the inputs of its maker get a use at the time when the storage is needed
+// next, so that they are not dropped as if they were dead.
 class Simulation {
  public:
   Simulation(const Model& model, const std::vector<OperatorIdx>& order, Bytes capacity,
@@ -56,7 +57,7 @@ class Simulation {
     }
     uses_ = Lists<std::int32_t>(model.size.size(), uses);
     for (StorageIdx s = 0; s < model.storages(); ++s) {
-      if (model.given[s] != 0 && model.wanted[s] == 0 && uses_[s].size() > 0) add(s);
+      if (model.given[s] != 0 && uses_[s].size() > 0) add(s);
     }
   }
 
@@ -67,10 +68,9 @@ class Simulation {
     }
     now_ = operators - 1;
     for (StorageIdx s = 0; s < model_.storages(); ++s) {
-      const OperatorIdx maker = model_.maker[s];
-      if (model_.wanted[s] == 0 || maker == kNoOperator) continue;
+      if (model_.wanted[s] == 0 || model_.stays(s) || has_begun_[s] == 0) continue;
       ++locks_[s];
-      if (at_[s] < 0 && !make(maker, 0)) return false;
+      if (at_[s] < 0 && !bring_back(s, 0)) return false;
     }
     return true;
   }
@@ -113,6 +113,7 @@ class Simulation {
 
   // What it costs to run `op` at a time, with all that will be absent then.
   std::int64_t estimate(OperatorIdx op, std::int32_t time) {
+    if (op == kNoOperator) return kTooMuch;
     ++round_;
     std::int64_t cost = 0;
     int left = scoring_.depth;
@@ -126,9 +127,13 @@ class Simulation {
       if (--left < 0) continue;
       for (const StorageIdx s : model_.reads[at]) {
         const OperatorIdx maker = model_.maker[s];
-        if (maker == kNoOperator && at_[s] < 0) return kTooMuch;
-        if (maker == kNoOperator || met_[maker] == round_) continue;
-        if (at_[s] >= 0 && (model_.again[maker] == 0 || last_use(s) >= time)) continue;
+        if (at_[s] >= 0 && (model_.can_drop[s] == 0 || last_use(s) >= time)) continue;
+        if (maker != kNoOperator && met_[maker] == round_) continue;
+        if (model_.can_move(s) && (model_.can_drop[s] == 0 || move_cost(s) < model_.cost[maker])) {
+          cost += move_cost(s);
+          continue;
+        }
+        if (maker == kNoOperator) return kTooMuch;
         met_[maker] = round_;
         todo_.push_back(maker);
       }
@@ -136,8 +141,16 @@ class Simulation {
     return cost;
   }
 
+  std::int64_t move_cost(StorageIdx s) const { return model_.cost[model_.move_of(s)]; }
+
+  // Whether a storage is to be moved back at a time, not made again.
+  bool is_moved(StorageIdx s, std::int32_t time) {
+    return model_.can_move(s) && estimate(model_.maker[s], time) >= move_cost(s);
+  }
+
   double score(StorageIdx s, std::int32_t time) {
-    const std::int64_t cost = estimate(model_.maker[s], time);
+    std::int64_t cost = estimate(model_.maker[s], time);
+    if (model_.can_move(s)) cost = std::min(cost, move_cost(s));
     if (cost >= kTooMuch) return -1;
     const double price = power(static_cast<double>(cost), scoring_.cost);
     const double bytes = power(static_cast<double>(model_.size[s]), scoring_.size);
@@ -154,7 +167,7 @@ class Simulation {
       if (gone < 0) return false;
       const std::int32_t time = next_use(gone);
       drop(gone);
-      if (time != kNever) imply_uses(gone, time);
+      if (time != kNever && !is_moved(gone, time)) imply_uses(gone, time);
     }
     return true;
   }
@@ -183,7 +196,7 @@ class Simulation {
     StorageIdx least = -1;
     double least_score = 0;
     const auto consider = [&](StorageIdx s) {
-      if (locks_[s] > 0 || model_.size[s] == 0 || model_.can_drop[s] == 0) return;
+      if (locks_[s] > 0 || model_.size[s] == 0 || !model_.can_leave(s)) return;
       const std::int32_t time = next_use(s);
       const double found = time == kNever ? 0 : score(s, time);
       if (found < 0 || (least >= 0 && found >= least_score)) return;
@@ -229,11 +242,17 @@ class Simulation {
     bool is_made = true;
     for (const StorageIdx s : absent) {
       if (!is_made || at_[s] >= 0) continue;
-      is_made = model_.maker[s] != kNoOperator && make(model_.maker[s], depth + 1);
+      is_made = bring_back(s, depth + 1);
     }
     is_made = is_made && run_now(op);
     for (const StorageIdx s : model_.reads[op]) --locks_[s];
     return is_made;
+  }
+
+  bool bring_back(StorageIdx s, std::size_t depth) {
+    const OperatorIdx maker = model_.maker[s];
+    if (!is_moved(s, now_) && maker != kNoOperator && make(maker, depth)) return true;
+    return model_.can_move(s) && run_now(model_.move_of(s));
   }
 
   // What it makes is locked, so that a copy that is still there is not dropped for the new one.
@@ -249,7 +268,7 @@ class Simulation {
     for (const StorageIdx s : model_.makes[op]) --locks_[s];
     if (!fits) return false;
     runs_.push_back(op);
-    has_run_[op] = 1;
+    if (op < model_.operators()) has_run_[op] = 1;
     const auto begin = [&](StorageIdx s) {
       has_begun_[s] = 1;
       add(s);

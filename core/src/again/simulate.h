@@ -13,7 +13,7 @@ namespace memplan::again {
 
 // What to drop first: the least of
 //
-//     cost of making it again ^ cost * weight / (bytes ^ size * time to its next use ^ time)
+//     cost of bringing it back ^ cost * weight / (bytes ^ size * time to its next use ^ time)
 //
 // Exponents are in halves, so that they need no functions but square roots, which are the same on
 // all machines.
@@ -26,7 +26,8 @@ struct Scoring {
   const std::vector<double>* weight = nullptr;  // by storage
 };
 
-// Runs the order within the capacity: makes again what is absent, and drops what scores least.
+// Runs the order within the capacity: makes again what is absent, or moves it back if that costs
+// less, and drops what scores least.
 // Returns nothing if it does not come to the end that way.
 std::optional<std::vector<OperatorIdx>> simulate(const Model& model,
                                                  const std::vector<OperatorIdx>& order,

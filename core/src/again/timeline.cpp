@@ -71,8 +71,8 @@ void Timeline::add_copies(StorageIdx s) {
     across_[last + 1] -= size;
   };
   const bool is_given = model_.given[s] != 0;
-  if (is_given) across_[0] += size, across_[1] -= size;  // there before the first step
-  std::size_t first = is_given ? 0 : event_[begin_[s]];
+  if (is_given && !is_make(s, begin_[s])) across_[0] += size, across_[1] -= size;
+  std::size_t first = is_given && !is_make(s, begin_[s]) ? 0 : event_[begin_[s]];
   for (std::size_t at = begin_[s]; at < end_[s]; ++at) {
     const bool is_last = at + 1 == end_[s];
     if (!is_last && !is_make(s, at + 1)) continue;
@@ -92,7 +92,7 @@ std::vector<OperatorIdx> Timeline::runs() const {
 }
 
 Bytes Timeline::peak() const {
-  Bytes peak = model_.base;
+  Bytes peak = model_.start;
   for (const Bytes load : load_) peak = std::max(peak, load);
   return peak;
 }
@@ -132,7 +132,8 @@ void Timeline::list_changes_of_removal(std::size_t slot) {
     const std::size_t at = first_event(s, slot);
     const bool is_last = at + 1 == end_[s];
     const bool is_needed = is_last ? model_.wanted[s] != 0 : !is_make(s, at + 1);
-    if (is_needed) changes_.push_back({std::int64_t{event_[at - 1]} + 1, model_.size[s]});
+    const std::int64_t before = at == begin_[s] ? -1 : event_[at - 1];
+    if (is_needed) changes_.push_back({before + 1, model_.size[s]});
   }
   for (const StorageIdx s : model_.reads[op]) {
     const std::size_t at = first_event(s, slot);
@@ -253,10 +254,16 @@ double Timeline::excess_after(std::size_t slot, const std::vector<OperatorIdx>& 
 }
 
 const char* check_runs(const Model& model, const std::vector<OperatorIdx>& runs) {
-  std::vector<std::uint8_t> done(model.workspace.size(), 0);
-  std::size_t count = 0;
+  std::vector<std::uint8_t> done(model.again.size(), 0);
+  std::vector<std::uint8_t> has_begun = model.given;
+  OperatorIdx count = 0;
   for (const OperatorIdx op : runs) {
-    if (op < 0 || op >= model.operators()) return "a sequence must be made of operators";
+    if (op < 0 || op >= model.runs()) return "a sequence must be made of operators and moves";
+    if (op >= model.operators()) {
+      if (model.again[op] == 0) return "a storage is moved that may not be";
+      if (has_begun[op - model.operators()] == 0) return "a storage is moved before it is there";
+      continue;
+    }
     if (done[op] != 0) {
       if (model.again[op] == 0) return "an operator runs again that may not";
       continue;
@@ -264,14 +271,17 @@ const char* check_runs(const Model& model, const std::vector<OperatorIdx>& runs)
     for (const OperatorIdx other : model.before[op]) {
       if (done[other] == 0) return "an operator must run after all that it waits for";
     }
+    for (const StorageIdx s : model.reads[op]) has_begun[s] = 1;
+    for (const StorageIdx s : model.makes[op]) has_begun[s] = 1;
     done[op] = 1;
     ++count;
   }
-  return count == done.size() ? nullptr : "a sequence must run every operator";
+  return count == model.operators() ? nullptr : "a sequence must run every operator";
 }
 
 std::vector<std::uint8_t> list_reruns(const Model& model, const std::vector<OperatorIdx>& runs) {
-  std::vector<std::uint8_t> done(model.workspace.size(), 0);
+  std::vector<std::uint8_t> done(model.again.size(), 0);
+  std::fill(done.begin() + model.operators(), done.end(), std::uint8_t{1});
   std::vector<std::uint8_t> reruns;
   for (const OperatorIdx op : runs) {
     reruns.push_back(done[op]);

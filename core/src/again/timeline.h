@@ -55,7 +55,7 @@ class Timeline {
     std::int64_t last = -1;         // the last slot that touches it before
   };
 
-  bool is_make(StorageIdx s, std::size_t at) const { return run_[event_[at]] == model_.maker[s]; }
+  bool is_make(StorageIdx s, std::size_t at) const { return model_.is_maker(run_[event_[at]], s); }
   // Where the first event of a storage from a slot on is.
   std::size_t first_event(StorageIdx s, std::size_t slot) const;
   void set_events();
@@ -78,13 +78,13 @@ class Timeline {
 };
 
 // What is wrong with a sequence, or nullptr: all operators run, first in a legal order, and more
-// than once only if they may.
+// than once only if they may; and only what has been there, and may be moved, is moved back.
 const char* check_runs(const Model& model, const std::vector<OperatorIdx>& runs);
 
-// The cost of the runs beyond the first ones, in units.
+// The cost of the runs beyond the first ones, and of all moves, in units.
 std::int64_t extra_of(const Model& model, const std::vector<OperatorIdx>& runs);
 
-// By slot: whether the operator ran before.
+// By slot: whether the operator ran before, or a storage is moved back.
 std::vector<std::uint8_t> list_reruns(const Model& model, const std::vector<OperatorIdx>& runs);
 
 }  // namespace memplan::again
