@@ -4,12 +4,15 @@ from memplan.referee.again import RecomputeClaim, verify_recompute
 from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify
 from memplan.referee.proofs import verify_proof
+from memplan.referee.together import Tenant, verify_together
 
 __all__ = [
     "OrderClaim",
     "RecomputeClaim",
+    "Tenant",
     "verify",
     "verify_order",
     "verify_proof",
     "verify_recompute",
+    "verify_together",
 ]
