@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
     from memplan.sources import Loaded, load
+    from memplan.together import Together, plan_together
 
     __version__: str
 
@@ -74,6 +75,7 @@ __all__ = [
     "Round",
     "Selection",
     "Status",
+    "Together",
     "UnsupportedError",
     "__version__",
     "arrange",
@@ -87,6 +89,7 @@ __all__ = [
     "pack_most_valuable",
     "plan_model",
     "plan_paths",
+    "plan_together",
     "recompute",
     "reorder",
     "save",
@@ -102,6 +105,8 @@ __all__ = [
 _HOMES = {
     "Arranged": "memplan.pipeline",
     "arrange": "memplan.pipeline",
+    "Together": "memplan.together",
+    "plan_together": "memplan.together",
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
     "FormatError": "memplan.errors",

@@ -1,0 +1,242 @@
+"""Plans programs that share one arena, and holds the result against the referee."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from memplan import solvers
+from memplan.errors import MemplanError, PlanError, listed
+from memplan.plan import Plan, Status
+from memplan.planning import Planned, plan_model
+from memplan.problem import Problem
+from memplan.problem.columns import Column
+from memplan.referee import Tenant, verify_together
+from memplan.solvers.limits import check_seconds
+from memplan.solvers.refereed import check_plan
+from memplan.sources import Loaded, load, of_problem
+from memplan.together.joint import join, measure_kept, share_out, stack
+from memplan.together.programs import (
+    Program,
+    check_names,
+    find_pairs,
+    keep_tensors,
+    name_programs,
+)
+
+__all__ = ["Together", "plan_together"]
+
+
+@dataclass(frozen=True, repr=False)
+class Together:
+    """Programs in one arena; the referee has accepted their plans.
+
+    Attributes
+    ----------
+    names
+        The name of each program.
+    programs
+        Each program with its plan: its offsets in the shared arena.
+    problems
+        What is placed of each program: its buffers, and its states if they are kept.
+    kept
+        By program: the ids of what keeps its bytes until it runs again.
+    overlap
+        Pairs of programs, by number, that may run at the same time.
+    problem, plan
+        All programs as one problem, with ids "program/buffer", and its plan. Its status and its
+        bound are about the arena.
+    separate
+        The bytes that the programs need in an arena each, with copies of what is kept beside them.
+    by_hand
+        The bytes that they need if the largest arena is shared, and what is kept is copied out of
+        it. Programs that may run at the same time then have arenas of their own.
+    seconds
+        Wall time.
+    """
+
+    names: tuple[str, ...]
+    programs: tuple[Planned, ...]
+    problems: tuple[Problem, ...]
+    kept: tuple[tuple[str, ...], ...]
+    overlap: tuple[tuple[int, int], ...]
+    problem: Problem
+    plan: Plan
+    separate: int
+    by_hand: int
+    seconds: float = 0.0
+
+    @property
+    def peak(self) -> int:
+        """The bytes of the arena."""
+        assert self.plan.peak is not None
+        return self.plan.peak
+
+    def offset(self, program: str, id: str) -> int:
+        """Return the offset of a buffer or state of a program, in bytes."""
+        return self.plan.offset(f"{program}/{id}")
+
+    def __repr__(self) -> str:
+        return f"<Together: {', '.join(self.names)}, {self.plan!r}>"
+
+    def verify(self) -> int:
+        """Check all plans with the referee again, and return the bytes of the arena.
+
+        Raises
+        ------
+        PlanError
+            As `memplan.referee.verify_together`.
+        """
+        tenants = []
+        for name, problem, kept in zip(self.names, self.problems, self.kept, strict=True):
+            offsets = [self.offset(name, id) for id in problem.ids]
+            tenants.append(Tenant(name, problem, Plan.of(problem, offsets), kept))
+        return verify_together(tenants, self.overlap)
+
+
+def plan_together(
+    models: Iterable[str | os.PathLike[str] | Loaded | Problem],
+    *,
+    names: Sequence[str] | None = None,
+    keep: Iterable[str] = (),
+    overlap: Iterable[tuple[str, str]] = (),
+    in_place: bool = False,
+    capacity: int | None = None,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Together:
+    """Plan programs that share one arena, and run one after another in any order.
+
+    Parameters
+    ----------
+    models
+        Files that `memplan.load` reads, its results, or problems; at least two.
+    names
+        A name for each; by default that of its file.
+    keep
+        What keeps its bytes until its program runs again, though others run: names of tensors,
+        "program:tensor" where several programs have one of that name, or a kind for all tensors of
+        it: "outputs", "inputs" or "program:outputs". With "states", the variables that the programs
+        read and assign are placed in the arena too, for a runtime that leaves their place to the
+        caller; TFLM does not.
+    overlap
+        Pairs of names of programs that may run at the same time.
+    in_place
+        See `memplan.plan_model`.
+    capacity
+        Of the shared arena, in bytes; by default the least of those in the files.
+    timeout, nodes
+        For all searches together: half for the programs by themselves, half for the arena.
+    threads, seed
+        See `memplan.solve`.
+
+    Raises
+    ------
+    MemplanError
+        One sentence: for fewer than two programs, a name that is unknown or of several, a program
+        that may overlap with itself, addresses that only some of the programs reserve, an arena
+        that the capacity does not hold; and as `memplan.load` and `memplan.plan_model`.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> one = mp.Problem([mp.Buffer("a", 0, 2, 60), mp.Buffer("result", 1, 3, 8)])
+    >>> two = mp.Problem([mp.Buffer("b", 0, 1, 64), mp.Buffer("answer", 1, 2, 8)])
+    >>> found = mp.plan_together([one, two], names=["one", "two"], keep=["result", "answer"])
+    >>> found.peak, found.by_hand, str(found.plan.status)
+    (76, 84, 'optimal')
+    """
+    begun = time.perf_counter()
+    models, timeout = list(models), check_seconds(timeout)
+    if len(models) < 2:
+        raise MemplanError("an arena is shared by at least two programs; name more of them")
+    paths = [each if isinstance(each, (str, os.PathLike)) else "program" for each in models]
+    called = check_names(name_programs(paths) if names is None else names, len(models))
+    pairs = find_pairs(called, overlap)
+    given = [_load(each) for each in models]
+    limits = [each.problem.capacity for each in given if each.problem.capacity is not None]
+    limit = min(limits, default=None) if capacity is None else capacity
+    search: dict[str, Any] = {"threads": threads, "seed": seed}
+    alone = []
+    for name, each in zip(called, given, strict=True):
+        planned = plan_model(
+            replace(each, problem=each.problem.with_capacity(None)),
+            in_place=in_place,
+            timeout=None if timeout is None else timeout / 2 / len(given),
+            nodes=None if nodes is None else max(1, nodes // 2 // len(given)),
+            **search,
+        )
+        if not planned.plan.has_offsets:
+            raise PlanError(f"no plan of {name} by itself was found ({planned.plan.status})")
+        alone.append(Program(name, planned, planned.problem))
+    programs = keep_tensors(alone, keep)
+    joint = join(programs, pairs, limit)
+    left = None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
+    half = None if nodes is None else max(1, nodes // 2)
+    plan = check_plan(joint, solvers.solve(joint, timeout=left, nodes=half, **search))
+    plan = _better(plan, joint, stack(programs, pairs, joint))
+    if plan.offsets is None:
+        raise PlanError(_explain(plan, called, limit))
+    ends = [0, *accumulate(len(each.problem) for each in programs)]
+    parts = [plan.offsets[ends[k] : ends[k] + each.rows] for k, each in enumerate(programs)]
+    peaks = [each.planned.plan.peak or 0 for each in programs]
+    copies = measure_kept(programs)
+    lanes = share_out(len(programs), pairs)
+    found = Together(
+        called,
+        tuple(_with_offsets(each, part) for each, part in zip(programs, parts, strict=True)),
+        tuple(each.problem for each in programs),
+        tuple(each.kept_ids for each in programs),
+        pairs,
+        joint,
+        plan,
+        separate=sum(peaks) + copies,
+        by_hand=sum(max(peaks[number] for number in lane) for lane in lanes) + copies,
+        seconds=time.perf_counter() - begun,
+    )
+    found.verify()
+    return found
+
+
+def _load(model: str | os.PathLike[str] | Loaded | Problem) -> Loaded:
+    if isinstance(model, Loaded):
+        return model
+    return of_problem(model) if isinstance(model, Problem) else load(model)
+
+
+def _better(plan: Plan, problem: Problem, offsets: Column | None) -> Plan:
+    """Return the plan, or these offsets if they need less."""
+    if offsets is None:
+        return plan
+    peak = int((offsets + problem.size).max(initial=0))
+    if (plan.peak is not None and plan.peak <= peak) or peak > (problem.capacity or peak):
+        return plan
+    return check_plan(problem, _claim(problem, offsets, plan.lower_bound, plan.solver))
+
+
+def _with_offsets(program: Program, offsets: Column) -> Planned:
+    """Return a program at its offsets in the arena; its bound is that of its own arena."""
+    alone = program.planned
+    plan = _claim(alone.problem, offsets, alone.plan.lower_bound, alone.plan.solver)
+    return replace(alone, plan=plan)
+
+
+def _claim(problem: Problem, offsets: Column, bound: int, solver: str) -> Plan:
+    peak = int((offsets + problem.size).max(initial=0))
+    status = Status.OPTIMAL if peak == bound else Status.FEASIBLE
+    return Plan.of(problem, offsets, status=status, lower_bound=bound, solver=solver)
+
+
+def _explain(plan: Plan, called: Sequence[str], capacity: int | None) -> str:
+    programs = listed(list(called))
+    if plan.status is Status.INFEASIBLE:
+        return f"proved: {programs} do not fit into one arena of {capacity} bytes"
+    return (
+        f"no plan of {programs} in one arena was found; they need at least {plan.lower_bound} bytes"
+    )

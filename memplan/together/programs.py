@@ -1,0 +1,197 @@
+"""The programs that share an arena: their names, and what each of them keeps."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from memplan.errors import MemplanError, listed, quoted
+from memplan.graph.states import State, find_states
+from memplan.planning import Planned
+from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.intake import GAP_COLUMNS
+
+__all__ = ["Program", "check_names", "find_pairs", "keep_tensors", "name_programs"]
+
+_STATES: Final = "states"
+_KINDS: Final = ("inputs", "outputs", "variables")  # all of which can be kept at once
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and what is placed of it.
+
+    Attributes
+    ----------
+    name
+        For people.
+    planned
+        Its plan in an arena of its own.
+    problem
+        Its buffers, and then its states that are placed.
+    kept
+        The rows that keep their bytes until it runs again; states are among them.
+    """
+
+    name: str
+    planned: Planned
+    problem: Problem
+    kept: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of buffers without states."""
+        return len(self.planned.problem)
+
+    @property
+    def kept_ids(self) -> tuple[str, ...]:
+        """The ids of what is kept."""
+        return tuple(self.problem.ids[row] for row in self.kept)
+
+
+def name_programs(paths: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return a name for each file, without folder and suffix; files of one name are numbered."""
+    seen: Counter[str] = Counter()
+    called = []
+    for path in paths:
+        stem = Path(path).name.partition(".")[0] or "program"
+        seen[stem] += 1
+        called.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
+    return tuple(called)
+
+
+def check_names(names: Sequence[str], programs: int) -> tuple[str, ...]:
+    """Return names that are as many as the programs, and differ."""
+    if len(names) != programs:
+        raise MemplanError(f"there are {len(names)} names for {programs} programs")
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise MemplanError(f"two programs have the name {quoted(name)}; name them differently")
+    return tuple(names)
+
+
+def keep_tensors(programs: Sequence[Program], keep: Iterable[str]) -> list[Program]:
+    """Return the programs with what they keep, as `memplan.plan_together` is asked.
+
+    Raises
+    ------
+    MemplanError
+        For a text that names nothing, or tensors of several programs.
+    """
+    found = list(programs)
+    for text in keep:
+        for at, rows, states in _find_kept(programs, text):
+            each = found[at]
+            if states:
+                each = replace(each, problem=_with_states(each, states))
+                rows = list(range(each.rows, len(each.problem)))
+            found[at] = replace(each, kept=tuple(sorted({*each.kept, *rows})))
+    return found
+
+
+def _find_kept(
+    programs: Sequence[Program], text: str
+) -> list[tuple[int, list[int], tuple[State, ...]]]:
+    """Return which rows and states of which programs a text names."""
+    called = [each.name for each in programs]
+    owner, colon, rest = text.partition(":")
+    choices = [(range(len(called)), text)]
+    if colon and owner in called:
+        choices.append((range(called.index(owner), called.index(owner) + 1), rest))
+    for which, name in choices:
+        found = []
+        for at in which:
+            rows = _find_rows(programs[at].planned, name)
+            states = _find_states(programs[at].planned) if name == _STATES else ()
+            if rows or states:
+                found.append((at, rows, states))
+        if len(found) > 1 and name not in (*_KINDS, _STATES):
+            several = listed([called[at] for at, *_ in found])
+            raise MemplanError(f"{several} each have a tensor {quoted(name)}; write PROGRAM:TENSOR")
+        if found:
+            return found
+    raise MemplanError(
+        f"no tensor {quoted(text)} is planned in {listed(called)}; name a tensor, a "
+        f"PROGRAM:TENSOR, or all {', '.join((*_KINDS, _STATES))}"
+    )
+
+
+def _find_rows(planned: Planned, name: str) -> list[int]:
+    """Return the rows of a tensor, of a buffer, or of all tensors of a kind."""
+    problem = planned.problem
+    if name in problem.ids:
+        return [problem.index(name)]
+    return [
+        row
+        for row, label in enumerate(planned.loaded.labels)
+        if name in label.tensors or (name in _KINDS and f"{label.kind}s" == name)
+    ]
+
+
+def _find_states(planned: Planned) -> tuple[State, ...]:
+    layout = planned.loaded.layout
+    return () if layout is None else find_states(layout)
+
+
+def _with_states(program: Program, states: Sequence[State]) -> Problem:
+    """Return the problem of a program in which its states are placed too."""
+    own, layout = program.planned.problem, program.planned.loaded.layout
+    assert layout is not None
+    begin, end = int(own.start.min(initial=0)), layout.lives.steps
+    known = set(own.ids)
+    names = [f"{each.name} (state)" if each.name in known else each.name for each in states]
+    gaps = [
+        (len(own) + at, *each.gap, NONE, NONE)
+        for at, each in enumerate(states)
+        if each.gap is not None
+    ]
+
+    def longer(column: Column, *values: int) -> Column:
+        joined: Column = np.concatenate([column, np.array(values, np.int64)])
+        return joined
+
+    count = len(states)
+    return Problem.from_arrays(
+        longer(own.start, *[begin] * count),
+        longer(own.end, *[end] * count),
+        longer(own.size, *(each.bytes for each in states)),
+        ids=[*own.ids, *names],
+        alignment=longer(own.alignment, *[layout.graph.alignment] * count),
+        pin=longer(own.pin, *[NONE] * count),
+        hint=longer(own.hint, *[NONE] * count),
+        gaps=[
+            longer(getattr(own, name), *(gap[at] for gap in gaps))
+            for at, name in enumerate(GAP_COLUMNS)
+        ],
+        reserved=own.reserved,
+        conflicts=own.conflicts.pairs(),
+        groups=own.groups,
+    )
+
+
+def find_pairs(
+    called: Sequence[str], overlap: Iterable[tuple[str, str]]
+) -> tuple[tuple[int, int], ...]:
+    """Return the programs that may run at the same time, by number, each pair once."""
+    found = set()
+    for pair in overlap:
+        for name in pair:
+            if name not in called:
+                raise MemplanError(
+                    f"no program has the name {quoted(name)}; they are {listed(list(called))}"
+                )
+        first, second = sorted(called.index(name) for name in pair)
+        if first == second:
+            raise MemplanError(
+                f"{quoted(called[first])} cannot overlap with itself: two runs of one program at a "
+                "time need two of its buffers; name the program twice"
+            )
+        found.add((first, second))
+    return tuple(sorted(found))
