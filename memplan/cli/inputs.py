@@ -17,7 +17,7 @@ from memplan.cli import output
 from memplan.errors import FormatError
 from memplan.files import reading
 
-__all__ = ["is_copy", "keep"]
+__all__ = ["is_copy", "keep", "keep_each"]
 
 MOST_BYTES = 256 << 20  # only copies have this limit: a file on disk may be larger
 _CHUNK = 1 << 20
@@ -56,6 +56,11 @@ def keep(context: typer.Context, path: str | None) -> str | None:
         _streams[path] = copy
         output.names[copy] = path
     return _streams[path]
+
+
+def keep_each(context: typer.Context, paths: list[str] | None) -> list[str]:
+    """Return files that can be read again, as `keep`."""
+    return [str(keep(context, path)) for path in paths or ()]
 
 
 def _is_on_disk(path: str) -> bool:

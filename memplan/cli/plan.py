@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import fit, options, output, reading
+from memplan.cli import fit, options, output, reading, together
+from memplan.cli.inputs import keep_each
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
 from memplan.cli.recompute import summarise_again
@@ -28,6 +29,7 @@ NAME = "plan"
 EXAMPLES = (
     "memplan plan model.onnx --dim batch=8 -o plan.json",
     "memplan plan problem.csv -o plan.csv --proof best.proof",
+    "memplan plan wake.tflite vad.tflite --together --keep outputs -o plans",
 )
 
 
@@ -37,10 +39,19 @@ def command(
     model: options.Model,
     constraints: options.Constraints,
     search: options.Search,
+    shared: options.Together,
+    others: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MORE]...",
+            help="With --together: the other programs of the arena.",
+            callback=keep_each,
+        ),
+    ] = None,
     minimize: options.Minimize = False,
     out: Annotated[
         str | None,
-        options.write_to("Write the plan to this file."),
+        options.write_to("Write the plan to this file; with --together, into this folder."),
     ] = None,
     format: Annotated[
         options.PlanFormat | None,
@@ -97,6 +108,21 @@ def command(
     With a capacity, the search stops at the first plan that fits. Without one, or with --minimize,
     it looks for the smallest peak. Ctrl-C ends the search with the best plan so far.
     """
+    if shared.together:
+        single: dict[str, object] = {
+            "--proof": proof,
+            "--trace": trace,
+            "--measure": measure,
+            "--order": order,
+        }
+        single |= {"--recompute": recompute, "--pure": pure, "--format": format}
+        single |= {"--pin": constraints.pin, "--reserve": constraints.reserve}
+        together.refuse_given(single)
+        inputs, capacity = [input, *(others or ())], constraints.capacity
+        together.run(inputs, model, capacity, search, shared, out, as_json=as_json, quiet=quiet)
+        return
+    if others:
+        raise typer.BadParameter("several programs need --together", param_hint="'MORE'")
     output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
     if model.in_place and proof is not None:
         raise typer.BadParameter(
