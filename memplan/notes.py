@@ -26,7 +26,6 @@ class Code(StrEnum):
     PARTLY_READ = "partly-read"  # the file holds several programs, and one is planned
     PINS_DROPPED = "pins-dropped"  # offsets in the file are of another order of operators
     PRIVATE_POOL = "private-pool"  # memory that a CUDA graph writes again is kept apart
-    RUNS_ONCE = "runs-once"  # operators that draw random numbers do not run again
     RUNTIME_REFUSES = "runtime-refuses"  # the format's own runtime does not run the model
     SCRATCH_UNKNOWN = "scratch-unknown"  # kernels need memory that the file does not show
     SHAPE_OVERRIDDEN = "shape-overridden"  # the file declares a shape that its inputs contradict

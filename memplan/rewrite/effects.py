@@ -13,7 +13,7 @@ from enum import StrEnum
 from memplan.errors import GraphError, quoted
 from memplan.graph import Graph, Operator
 
-__all__ = ["Shared", "is_view", "require_known", "shared_by", "updates"]
+__all__ = ["Shared", "draws", "is_view", "require_known", "shared_by", "updates"]
 
 
 class Shared(StrEnum):
@@ -51,7 +51,8 @@ _SHARED: Mapping[str, Mapping[str, Shared]] = {
         "alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout "
         "feature_dropout geometric log_normal multinomial native_dropout normal normal_functional "
         "poisson rand rand_like randint randint_like randn randn_like random randperm rrelu "
-        "rrelu_with_noise rrelu_with_noise_functional scaled_dot_product_attention uniform",
+        "rrelu_with_noise rrelu_with_noise_functional scaled_dot_product_attention uniform "
+        "read_generator write_generator",
         "_assert_async _assert_scalar _assert_tensor_metadata _print sym_constrain_range "
         "sym_constrain_range_for_size _functional_assert_async _functional_assert_scalar "
         "_functional_sym_constrain_range _functional_sym_constrain_range_for_size",
@@ -62,7 +63,7 @@ _WORLDS = frozenset({"_c10d_functional", "_c10d_functional_autograd", "c10d", "c
 
 # Operators outside of these may do anything.
 _TORCH_SPACES = frozenset(
-    {"_operator", "aten", "math", "prim", "prims", "quantized_decomposed", "torchvision"}
+    {"_operator", "aten", "math", "memplan", "prim", "prims", "quantized_decomposed", "torchvision"}
 )
 _ONNX_DOMAINS = ("ai.onnx.", "com.microsoft.")
 # Custom operators of TFLite that are known to compute their results and nothing else.
@@ -84,7 +85,12 @@ _VIEWS = frozenset(
 
 def shared_by(graph: Graph, operator: Operator) -> set[Shared]:
     """Return what an operator shares with others, itself or inside its blocks."""
-    return {found for inner in operator.walk() if (found := _shared(graph.source, inner))}
+    return {found for inner in operator.walk() if (found := _shared(graph.source, inner.type))}
+
+
+def draws(source: str, type_: str) -> bool:
+    """Return whether operators of a type draw random numbers."""
+    return _shared(source, type_) is Shared.GENERATOR
 
 
 def updates(operator: Operator) -> bool:
@@ -122,13 +128,13 @@ def require_known(graph: Graph, pure: Iterable[str]) -> None:
             )
 
 
-def _shared(source: str, operator: Operator) -> Shared | None:
+def _shared(source: str, type_: str) -> Shared | None:
     if source != "torch":
-        return _SHARED.get(source, {}).get(operator.type)
-    space, _, rest = operator.type.partition(".")
+        return _SHARED.get(source, {}).get(type_)
+    space, _, rest = type_.partition(".")
     if space in _WORLDS:
         return Shared.WORLD
-    return _SHARED[source].get(rest.rstrip("_")) if space == "aten" else None
+    return _SHARED[source].get(rest.rstrip("_")) if space in ("aten", "memplan") else None
 
 
 def _is_known(source: str, operator: Operator) -> bool:

@@ -5,7 +5,8 @@
     optimizer.step()
 
 It is the functional graph of the step that is rewritten: new statistics of batch norm are results
-of it, so an operator that runs again changes nothing. The same kernel makes the same bits.
+of it, and so are states of the generator of random numbers. So an operator that runs again changes
+nothing. The same kernel makes the same bits.
 """
 
 from __future__ import annotations
@@ -15,17 +16,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memplan.errors import GraphError, listed, quoted
+from memplan.errors import GraphError, quoted
 from memplan.extras import require
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.notes import Code, Note
 from memplan.rewrite import Recomputed
 from memplan.rewrite import recompute as search
 from memplan.rewrite.again.costs import Costs
-from memplan.rewrite.effects import Shared, shared_by
+from memplan.rewrite.effects import draws
 from memplan.sources.torch_export.builder import shorten_type
 from memplan.sources.torch_export.scope import never_drops
-from memplan.targets.fx import load_graph
+from memplan.targets._fx_parts import HELPERS, take_apart
 
 __all__ = ["Step", "measured_graph", "recompute"]
 
@@ -44,14 +44,15 @@ class Step:
     found
         What runs again, what it costs, and what it costs at least. Its loads are those of all that
         the step allocates: results and scratch, without parameters and inputs.
-    notes
-        Which operators run only once, because they draw random numbers.
+    costs
+        Seconds by the name of an operator, by which it was decided what runs again. With these,
+        `recompute` finds the same again, and `verify_recompute` checks it.
     """
 
     program: Any
     module: Any
     found: Recomputed
-    notes: tuple[Note, ...]
+    costs: Costs
 
     def __repr__(self) -> str:
         return f"<Step: {self.found.summary()}>"
@@ -97,8 +98,8 @@ def recompute(
 ) -> Step:
     """Return a training step that allocates no more than a capacity, by running operators again.
 
-    The step runs once as it is, on the CPU, to find what its kernels take and which tensors share
-    memory. This run needs the memory of the plain step.
+    The step runs a few times as it is, on the CPU, to find what its kernels take in memory and
+    time, and which tensors share memory. This needs the memory of the plain step.
 
     Parameters
     ----------
@@ -108,8 +109,11 @@ def recompute(
         The most bytes that the step may allocate: for results, gradients among them, and scratch.
     args
         Arguments of the model, as it was traced with; by default those.
-    costs, order, timeout, states, pure
-        As of `memplan.recompute`; operators have the names of nodes.
+    costs
+        As of `memplan.recompute`; by default the times of these runs. Operators have the names of
+        nodes.
+    order, timeout, states, pure
+        As of `memplan.recompute`.
 
     Returns
     -------
@@ -125,21 +129,32 @@ def recompute(
     MemplanError
         If torch is not installed, or the program does not run on the CPU.
     """
-    graph = measured_graph(program, args)
+    module, graph, times = _measure(program, args)
+    costs = times if costs is None else costs
     found = search(
         graph, capacity, costs=costs, order=order, timeout=timeout, states=states, pure=pure
     )
-    return Step(program, _emit(program.graph_module, found), found, _note_random(graph))
+    return Step(program, _emit(module, found), found, costs)
 
 
-def measured_graph(program: Any, args: tuple[Any, ...] | None = None) -> Graph:
-    """Return the graph of a program as one run of it shows it: storages, and scratch of kernels.
+def measured_graph(
+    program: Any, args: tuple[Any, ...] | None = None
+) -> tuple[Graph, dict[str, float]]:
+    """Return the graph of a program as runs of it show it, and the seconds of its operators.
+
+    It has the storages of a run, the scratch of kernels, and states of the generator of random
+    numbers.
 
     Parameters
     ----------
     program, args
         As of `recompute`.
     """
+    return _measure(program, args)[1:]
+
+
+def _measure(program: Any, args: tuple[Any, ...] | None) -> tuple[Any, Graph, dict[str, float]]:
+    """Return the module that was run, its graph, and the seconds of each operator."""
     require("torch", extra="torch")
     # These need torch, and `memplan.targets` does not.
     from memplan.yardsticks.torch_nodes import measure_nodes
@@ -148,8 +163,10 @@ def measured_graph(program: Any, args: tuple[Any, ...] | None = None) -> Graph:
         _check(node)
     if args is None:
         args = program.example_inputs[0]
-    run = measure_nodes(program.graph_module, _collect_inputs(program, args))
-    return _Builder(program, run).graph()
+    module = take_apart(program.graph_module, lambda node: draws("torch", _name_type(node)))
+    run = measure_nodes(module, _collect_inputs(program, args))
+    graph = _Builder(program, module, run).graph()
+    return module, graph, {each.name: run[each.name].seconds for each in graph.operators}
 
 
 def _check(node: Any) -> None:
@@ -195,8 +212,8 @@ def _add_gradient(parameter: Any, gradient: Any) -> None:
 class _Builder:
     """Makes a graph of a program and its run."""
 
-    def __init__(self, program: Any, run: Mapping[str, Any]) -> None:
-        self._program, self._run = program, run
+    def __init__(self, program: Any, module: Any, run: Mapping[str, Any]) -> None:
+        self._program, self._module, self._run = program, module, run
         self._tensors: list[Tensor] = []
         self._views: list[View] = []
         self._base: dict[int, int] = {}  # by storage: the tensor that fills it
@@ -204,12 +221,11 @@ class _Builder:
 
     def graph(self) -> Graph:
         """Return the graph; each of its operators is from the node of the same name."""
-        macs = {each.origin: each.macs for each in load_graph(self._program).walk()}
         user = set(self._program.graph_signature.user_inputs)
         operators: list[Operator] = []
         inputs: list[int] = []
         outputs: list[int] = []
-        for node in self._program.graph.nodes:
+        for node in self._module.graph.nodes:
             if node.op == "output":
                 outputs = [tensor for each in node.all_input_nodes for tensor in self._made[each]]
             elif node.target is operator.getitem:
@@ -219,7 +235,7 @@ class _Builder:
                 self._make(node, kind)
                 inputs += self._made[node] if kind is Kind.INPUT else ()
             else:
-                operators.append(self._operator(node, macs.get(node.name, 0)))
+                operators.append(self._operator(node))
         for tensor in outputs:
             if self._tensors[tensor].kind is Kind.INTERMEDIATE:
                 self._tensors[tensor] = replace(self._tensors[tensor], kind=Kind.OUTPUT)
@@ -235,18 +251,17 @@ class _Builder:
             source="torch",
         )
 
-    def _operator(self, node: Any, macs: int) -> Operator:
+    def _operator(self, node: Any) -> Operator:
         read = (tensor for each in node.all_input_nodes for tensor in self._made[each])
         inputs = tuple(dict.fromkeys(read))
         self._make(node, Kind.INTERMEDIATE)
         return Operator(
             node.name,
-            shorten_type(str(node.target)) + (" without dropout" if never_drops(node) else ""),
+            _name_type(node),
             inputs,
             tuple(self._made[node]),
             workspace=self._run[node.name].scratch,
             origin=node.name,
-            macs=macs,
         )
 
     def _make(self, node: Any, kind: Kind) -> None:
@@ -266,11 +281,9 @@ class _Builder:
                 self._views.append(View(made[-1], base, result.start))
 
 
-def _note_random(graph: Graph) -> tuple[Note, ...]:
-    names = [each.name for each in graph.operators if Shared.GENERATOR in shared_by(graph, each)]
-    if not names:
-        return ()
-    return (Note(Code.RUNS_ONCE, f"operators that draw random numbers run once: {listed(names)}"),)
+def _name_type(node: Any) -> str:
+    name = HELPERS.get(node.target) or shorten_type(str(node.target))
+    return f"{name} without dropout" if never_drops(node) else name
 
 
 # From the graph to nodes

@@ -1,11 +1,13 @@
-"""Measures what every node of a PyTorch program makes and takes, in one run on real tensors.
+"""Measures what every node of a PyTorch program makes and takes, in runs on real tensors.
 
 What schemas and fake tensors say of memory is not all: kernels take scratch, and results share
-storages that no schema declares.
+storages that no schema declares. And on a CPU, times are not those of a roofline: a pooling takes
+as long as four convolutions.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -18,6 +20,7 @@ from memplan.yardsticks.torch_run import find_operator, find_worst, name_scope
 __all__ = ["Result", "RunNode", "measure_nodes"]
 
 torch: Any = require("torch", extra="torch")
+_RUNS = 3  # of which the shortest time counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,20 @@ class RunNode:
         tuple has one position.
     scratch
         Bytes that its kernels held at most beyond its results.
+    seconds
+        CPU time of the thread that calls them.
     """
 
     results: tuple[Result | None, ...]
     scratch: int
+    seconds: float
 
 
 def measure_nodes(module: Any, inputs: list[Any]) -> dict[str, RunNode]:
     """Run a graph node by node, and return what each node made, by its name.
 
-    It runs twice, as the first run makes lasting data. The generator of random numbers is
-    afterwards as it was before.
+    It runs several times, as the first run makes lasting data, and for the times. The generator of
+    random numbers is afterwards as it was before.
 
     Parameters
     ----------
@@ -86,6 +92,9 @@ def measure_nodes(module: Any, inputs: list[Any]) -> dict[str, RunNode]:
     try:
         with torch.random.fork_rng(devices=[]):
             trace = record(run.begin, inputs)
+            with torch.no_grad():
+                for _ in range(_RUNS):
+                    run.begin(*inputs)
     except MemplanError:
         raise
     except Exception as error:  # an operator may reject its arguments with any error
@@ -101,7 +110,7 @@ def measure_nodes(module: Any, inputs: list[Any]) -> dict[str, RunNode]:
         kept = sum(size for storage, size in new.items() if storage not in seen)
         seen |= new.keys()
         held = find_worst(trace, rows.get(name, []))[0]
-        found[name] = RunNode(results, max(0, held - kept))
+        found[name] = RunNode(results, max(0, held - kept), run.seconds.get(name, 0.0))
     return found
 
 
@@ -114,6 +123,10 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]
 
     made: dict[str, tuple[Result | None, ...]]
 
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.seconds: dict[str, float] = {}  # by node: the shortest time
+
     def begin(self, *args: Any) -> Any:
         """Run the graph."""
         self.made = {}
@@ -124,6 +137,8 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]
     def run_node(self, n: Any) -> Any:
         with torch.profiler.record_function(name_scope(n.name)):
             result = super().run_node(n)
+        if n.op == "call_function":
+            self.seconds[n.name] = min(self._spent, self.seconds.get(n.name, self._spent))
         if n.op != "output":
             known: dict[int, int] = {}
             for each in n.all_input_nodes:
@@ -132,6 +147,12 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]
             self.made[n.name] = tuple(self._describe(one, known) for one in tensors)
             mine = {one.storage for one in self.made[n.name] if one is not None}
             self._storages[n.name] = {at: number for at, number in known.items() if number in mine}
+        return result
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        begun = time.thread_time()
+        result = super().call_function(target, args, kwargs)
+        self._spent = time.thread_time() - begun
         return result
 
     def _describe(self, value: Any, known: dict[int, int]) -> Result | None:
