@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from again_oracle import States, program, random_program
@@ -36,12 +37,13 @@ def find_least_in_stages(problem: RecomputeProblem, capacity: int) -> int | None
             after: dict[int, int] = {} if op == stage else dict(costs)
             for there, cost in costs.items():
                 for kept in iterate_parts(there):
-                    for run, _, then, more in states.moves((1 << stage) - 1, kept, capacity):
+                    for run, _, then, more in states.runs((1 << stage) - 1, kept, capacity):
                         if run == op:
                             after[then] = min(after.get(then, cost + more), cost + more)
             costs = after
     ends = [cost for there, cost in costs.items() if there & states.end == states.end]
-    return min(ends, default=None) if states.bytes(states.end) <= capacity else None
+    most = max(states.bytes(states.start), states.bytes(states.end))
+    return min(ends, default=None) if most <= capacity else None
 
 
 def iterate_parts(there: int) -> Iterator[int]:
@@ -139,6 +141,26 @@ def test_keeping_every_kth_runs_segments_again() -> None:
         assert runs is not None
         assert verify_recompute(chain, runs, capacity).extra == extra
     assert chen.keep_every_kth(chain, 41) is None
+
+
+@pytest.mark.parametrize("budget", [1.0, 0.2])
+def test_the_partitioner_changes_no_gradient(budget: float) -> None:
+    """Tests a step that PyTorch cuts with a budget against eager PyTorch."""
+    torch = pytest.importorskip("torch")
+    from memplan_lab.bench.again.partitioner import partition, run_step
+
+    torch.manual_seed(0)
+    layers = [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU()) for _ in range(4)]
+    model, args = torch.nn.Sequential(*layers), (torch.randn(3, 8),)
+
+    def loss(result: Any) -> Any:
+        return result.square().mean()
+
+    expected = run_step(model, model, args, loss)
+    found = run_step(partition(model, budget), model, args, loss)
+    assert len(expected) == 9
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 # The programs ------------------------------------------------------------------------------------

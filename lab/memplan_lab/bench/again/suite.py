@@ -29,8 +29,7 @@ __all__ = ["SHARES", "Case", "cases", "put_in_order"]
 SHARES: Final = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _LAYERED: Final = (100, 250)  # operators
 _LAYERS: Final = (4, 12, 48)  # of a GPT
-# Those of `TRAINED` that are traced in seconds.
-_TRACED: Final = ("mobilenet_v2", "resnet50", "tiny_bert", "bert_base", "transformer")
+_TRACED: Final = ("mobilenet_v2", "resnet50", "unet", "bert", "gpt2", "gpt_48_layers")
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,9 @@ def _trace(network: str) -> RecomputeProblem:
     require("torch", extra="corpus")
     from memplan.sources.torch_export.training import training_program
     from memplan.targets.fx import load_graph
-    from memplan_lab.bench.models.training import TRAINED
+    from memplan_lab.bench.models.training import STEPS
 
-    graph: Graph = load_graph(training_program(*TRAINED[network]()))
+    graph: Graph = load_graph(training_program(*STEPS[network]()))
     layout = lay_out_again(load_program(graph), in_place=False).layout
     assert layout is not None
     return again_of(layout).problem

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from memplan_lab.bench.models.images import mobilenet_v2, resnet
+from memplan_lab.bench.models.images import UNet, mobilenet_v2, resnet
 from memplan_lab.bench.models.layers import Residual
 from memplan_lab.bench.models.somas import Detector, Language, nezha, recognition
 from memplan_lab.bench.models.tokens import Attention, bert, feed_forward
 from memplan_lab.extras import require
 
-__all__ = ["TRAINED", "Classifier", "MaskedWords", "Translator"]
+__all__ = ["STEPS", "TRAINED", "Classifier", "MaskedWords", "Translator"]
 
 torch = require("torch", extra="torch")
 nn: Any = torch.nn
@@ -189,4 +189,30 @@ TRAINED: dict[str, Callable[[], Made]] = {
     "pangu_2.6b": _fake(_pangu(32, 2560, 32)),
     "pangu_8b": _fake(_pangu(40, 4096, 32)),
     "pangu_13b": _fake(_pangu(40, 5120, 40)),
+}
+
+
+def _language(layers: int, width: int, heads: int, words: int) -> Callable[[], Made]:
+    model = partial(Language, layers, width, heads, share=1, vocabulary=words)
+    return lambda: (model(), (_zeros(4, 512), _zeros(4, 512)))
+
+
+def _segmentation(batch: int = 4, side: int = 128) -> Made:
+    model = Classifier(UNet(3, 2, width=32))
+    return model, (torch.empty(batch, 3, side, side), _zeros(batch, side, side))
+
+
+def _without_dropout(make: Callable[[], Made]) -> Made:
+    model, args = make()
+    return model.eval(), args
+
+
+# By name: as above, for re-runs; nothing is dropped at random. GPT-2 is its small model.
+STEPS: dict[str, Callable[[], Made]] = {
+    "mobilenet_v2": TRAINED["mobilenet_v2"],
+    "resnet50": TRAINED["resnet50"],
+    "unet": _fake(_segmentation),
+    "bert": _fake(lambda: _without_dropout(_bert(12, 768, 12, 3072, batch=4))),
+    "gpt2": _fake(_language(12, 768, 12, 50_257)),
+    "gpt_48_layers": _fake(_language(48, 256, 4, 1000)),
 }
