@@ -122,6 +122,37 @@ void bind_again(nb::module_& m) {
       .def_ro("shift", &RecomputeProof::shift)
       .def_ro("leaves", &RecomputeProof::leaves);
 
+  nb::class_<OrderLeaf>(m, "OrderLeaf", "A case of a proof for the given order.")
+      .def_prop_ro(
+          "decisions",
+          [](const OrderLeaf& leaf) {
+            std::vector<std::pair<std::int32_t, bool>> decisions;
+            for (const OrderDecision& each : leaf.decisions) {
+              decisions.emplace_back(each.variable, each.value != 0);
+            }
+            return decisions;
+          },
+          "Variable and value, from the root on.")
+      .def_ro("is_impossible", &OrderLeaf::is_impossible)
+      .def_ro("prices", &OrderLeaf::prices)
+      .def_prop_ro(
+          "needs",
+          [](const OrderLeaf& leaf) {
+            std::vector<std::tuple<std::int32_t, std::int32_t, StorageIdx, std::int64_t>> needs;
+            for (const OrderNeed& each : leaf.needs) {
+              needs.emplace_back(each.block, each.variable, each.storage, each.amount);
+            }
+            return needs;
+          },
+          "Block, what needs a storage in it, the storage, multiplier.");
+
+  nb::class_<OrderProof>(m, "OrderProof", "Proves a bound for first runs in the given order.")
+      .def_ro("moments", &OrderProof::moments)
+      .def_ro("unit", &OrderProof::unit)
+      .def_ro("scale", &OrderProof::scale)
+      .def_ro("shift", &OrderProof::shift)
+      .def_ro("leaves", &OrderProof::leaves);
+
   nb::class_<RecomputeResult>(m, "RecomputeResult",
                               "The best sequence found, and bounds on all that fit.")
       .def_ro("runs", &RecomputeResult::runs)
@@ -140,6 +171,7 @@ void bind_again(nb::module_& m) {
           "moment", [](const RecomputeResult& result) { return result.certificate.op; },
           "The operator whose cut is the bound, or -1.")
       .def_ro("certificate", &RecomputeResult::certificate)
+      .def_ro("order_certificate", &RecomputeResult::order_certificate)
       .def_ro("nodes", &RecomputeResult::nodes)
       .def_ro("interrupted", &RecomputeResult::interrupted);
 

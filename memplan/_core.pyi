@@ -328,6 +328,41 @@ class RecomputeProof:
     @property
     def leaves(self) -> list[CutLeaf]: ...
 
+class OrderLeaf:
+    """A case of a proof for the given order."""
+
+    @property
+    def decisions(self) -> list[tuple[int, bool]]:
+        """Variable and value, from the root on."""
+
+    @property
+    def is_impossible(self) -> bool: ...
+
+    @property
+    def prices(self) -> list[int]: ...
+
+    @property
+    def needs(self) -> list[tuple[int, int, int, int]]:
+        """Block, what needs a storage in it, the storage, multiplier."""
+
+class OrderProof:
+    """Proves a bound for first runs in the given order."""
+
+    @property
+    def moments(self) -> list[int]: ...
+
+    @property
+    def unit(self) -> int: ...
+
+    @property
+    def scale(self) -> int: ...
+
+    @property
+    def shift(self) -> int: ...
+
+    @property
+    def leaves(self) -> list[OrderLeaf]: ...
+
 class RecomputeResult:
     """The best sequence found, and bounds on all that fit."""
 
@@ -365,6 +400,9 @@ class RecomputeResult:
 
     @property
     def certificate(self) -> RecomputeProof: ...
+
+    @property
+    def order_certificate(self) -> OrderProof: ...
 
     @property
     def nodes(self) -> int: ...

@@ -535,6 +535,24 @@ TEST(an_illegal_sequence_has_no_load) {
   }
 }
 
+// At 400 bytes operators of a chain run again in turn, which one moment cannot see.
+TEST(several_moments_bound_more_than_one) {
+  const RecomputeProblem problem = chain(8, 100, 7);
+  RecomputeOptions options;
+  options.budget.nodes = 3000;
+  options.free_order = false;
+  const RecomputeResult found = recompute(problem, 400, options);
+  options.rules.moments = false;
+  const RecomputeResult one = recompute(problem, 400, options);
+  CHECK(one.order_bound < found.order_bound && found.order_bound <= found.extra);
+  CHECK(found.order_certificate.moments.size() > 1);
+  CHECK(one.order_bound == one.bound || one.order_certificate.moments.size() == 1);
+  for (const OrderLeaf& leaf : found.order_certificate.leaves) {
+    CHECK_EQ(leaf.prices.size(), found.order_certificate.moments.size());
+    for (const OrderNeed& need : leaf.needs) CHECK(need.amount > 0);
+  }
+}
+
 TEST(an_interrupt_ends_the_search_with_what_is_found) {
   RecomputeOptions options;
   options.free_order = false;

@@ -59,6 +59,7 @@ Load load_of(const RecomputeProblem& problem, const std::vector<OperatorIdx>& ru
 // them.
 #define MEMPLAN_RECOMPUTE_RULES(OPTION)                                                         \
   OPTION(bool, branching, true, "bound by whole re-runs: branch on what the cut cannot decide") \
+  OPTION(bool, moments, true, "bound the given order by several moments")                       \
   OPTION(bool, guide, true, "drop first what the solution of the bound drops")                  \
   OPTION(bool, repair, true, "ruin and recreate parts of the best sequence")
 
@@ -107,6 +108,40 @@ struct RecomputeProof {
   std::vector<CutLeaf> leaves;
 };
 
+// Variables of the bound for the given order, numbered with n operators and m storages: i (n + 2 m)
+// + s, storage s is there at moment i; i (n + 2 m) + m + k, operator k runs again in block i.
+struct OrderDecision {
+  std::int32_t variable = 0;
+  std::uint8_t value = 0;
+};
+
+// A multiplier of one rule of again/moments.h: what is needed in a block was made in it, or is
+// there at the moment before.
+struct OrderNeed {
+  std::int32_t block = 0;
+  std::int32_t variable = -1;  // that needs it, without its block; -1: first runs, or the end
+  StorageIdx storage = 0;
+  std::int64_t amount = 0;
+};
+
+// With costs of 0, a value above 0 proves that nothing fits in the case.
+struct OrderLeaf {
+  std::vector<OrderDecision> decisions;  // from the root on
+  bool is_impossible = false;            // costs count as 0
+  std::vector<std::int64_t> prices;      // by moment: of a byte, in 2^-shift units of scaled cost
+  std::vector<OrderNeed> needs;
+};
+
+// Proves that no sequence that fits, with first runs in the given order, has re-runs that cost less
+// than the order bound.
+struct OrderProof {
+  std::vector<OperatorIdx> moments;  // ascending; none: the bound is 0
+  std::int64_t unit = 1;             // divides the cost of every operator that may run again
+  std::int32_t scale = 0;
+  std::int32_t shift = 0;
+  std::vector<OrderLeaf> leaves;
+};
+
 struct RecomputeResult {
   std::vector<OperatorIdx> runs;  // and moves; empty if no sequence was found
   Bytes peak = 0;                 // of the runs
@@ -118,6 +153,7 @@ struct RecomputeResult {
   OperatorIdx floor_op = -1;        // the operator that needs so much, whatever is run again
   std::vector<FlowArc> floor_flow;  // in its network with costs of 0 and a price of 1 for a byte
   RecomputeProof certificate;       // of the bound
+  OrderProof order_certificate;     // of the order bound, if it is above the bound
   std::int64_t nodes = 0;
   bool interrupted = false;
 };

@@ -10,6 +10,7 @@
 #include "again/branch.h"
 #include "again/cut.h"
 #include "again/model.h"
+#include "again/moments.h"
 #include "again/repair.h"
 #include "again/simulate.h"
 #include "again/timeline.h"
@@ -29,6 +30,8 @@ constexpr std::size_t kSample = 64;          // from which the first run chooses
 constexpr double kShareOfBounds = 0.3;       // of the time
 constexpr double kShareOfOneWay = 0.3;       // of the time, for moves alone, and for re-runs alone
 constexpr std::int64_t kNodesForBounds = 2;  // one of so many
+constexpr double kShareOfMoments = 0.3;      // of the time that is left
+constexpr std::int64_t kNodesForMoments = 10;  // one of so many
 
 class RecomputeSearch {
  public:
@@ -59,15 +62,22 @@ class RecomputeSearch {
       bound_ = best_moment_.found.bound;
       if (!is_closed()) bound_in_order();
       if (!is_closed()) search_by_running();
+      if (!is_closed() && !options_.free_order) bound_over_moments(kShareOfMoments);
       if (!is_closed() && options_.rules.repair) search_by_repair();
+      if (!is_closed()) bound_over_moments(1.0);
     }
     return finish();
   }
 
  private:
   bool is_closed() const {
-    if (stopped_ || least_extra() > model_.total) return true;
+    if (stopped_ || is_impossible()) return true;
     return has_runs() && result_.extra <= least_extra();
+  }
+
+  // Whether no sequence that is allowed fits.
+  bool is_impossible() const {
+    return bound_ > model_.total || (!options_.free_order && is_order_impossible_);
   }
 
   // What no sequence that is allowed goes below.
@@ -184,10 +194,29 @@ class RecomputeSearch {
   }
 
   void bound_in_order() {
-    Moment moment = bound_moments(true, kShareOfBounds / 2);
-    order_bound_ = moment.found.bound;
-    order_pick_ = std::move(moment.found.best);
+    order_moment_ = bound_moments(true, kShareOfBounds / 2);
+    order_bound_ = order_moment_.found.bound;
+    is_order_impossible_ = order_bound_ > model_.total;
   }
+
+  // The same from several moments, beginning with the best one.
+  void bound_over_moments(double share) {
+    if (order_moment_.op == kNoOperator || !options_.rules.moments) return;
+    const std::int64_t aim = has_runs() ? result_.extra : kNothingFits;
+    if (order_bound_ >= aim || order_aim_ == aim || is_order_impossible_) return;
+    order_aim_ = aim;
+    Stopper stopper(left() * share, options_.interrupt);
+    order::Counter counter(options_.budget.nodes / kNodesForMoments, stopper);
+    OrderBound found = bound_by_moments(model_, capacity_, order_moment_.op, aim, counter);
+    nodes_ += counter.used();
+    stopped_ |= stopper.interrupted();
+    if (found.bound <= order_bound_) return;
+    is_order_impossible_ = found.bound == kNothingFits;
+    order_bound_ = is_order_impossible_ ? model_.total + 1 : found.bound;
+    result_.order_certificate = std::move(found.proof);
+  }
+
+  double left() const { return std::max(0.0, options_.budget.seconds - stopper_.elapsed()); }
 
   // A bound that is enough to end: more than all re-runs cost, if nothing is found yet.
   std::int64_t enough() const { return has_runs() ? result_.extra : model_.total + 1; }
@@ -223,7 +252,7 @@ class RecomputeSearch {
   // Runs the given order with several ways to choose what is dropped: first as the solutions of the
   // bounds do, which drop what they run again and keep the rest.
   void search_by_running() {
-    for (const Pick* pick : {&best_moment_.found.best, &order_pick_}) {
+    for (const Pick* pick : {&best_moment_.found.best, &order_moment_.found.best}) {
       if (!options_.rules.guide || pick->done.empty()) continue;
       for (const int strength : {13, 4}) {
         const std::vector<double> weight = guided(*pick, strength);
@@ -247,14 +276,21 @@ class RecomputeSearch {
   }
 
   void search_by_repair() {
-    Repair repair(model_, capacity_, options_.free_order, counter_);
+    Stopper stopper(left() * (1 - kShareOfMoments), options_.interrupt);
+    order::Counter counter(options_.budget.nodes, stopper);
+    Repair repair(model_, capacity_, options_.free_order, counter);
+    bool fits = true;
     if (has_runs()) {
       repair.start_from(result_.runs);
-    } else if (!repair.start(given_)) {
-      return;
+    } else {
+      fits = repair.start(given_);
     }
-    repair.improve(least_extra());
-    take(repair.best());
+    if (fits) {
+      repair.improve(least_extra());
+      take(repair.best());
+    }
+    nodes_ += counter.used();
+    stopped_ |= stopper.interrupted();
   }
 
   // A sequence to begin with, if that takes a part of the budget at most.
@@ -300,11 +336,17 @@ class RecomputeSearch {
     if (has_runs() && result_.extra <= least_extra() * model_.unit) {
       result_.status = Status::kOptimal;
     }
-    if (!has_runs() && least_extra() > model_.total) result_.status = Status::kInfeasible;
+    if (!has_runs() && is_impossible()) result_.status = Status::kInfeasible;
     if (best_moment_.op != kNoOperator) {
       CutNetwork network(model_, scaling_, best_moment_.op);
       result_.certificate = make_proof(model_, network, scaling_, capacity_, best_moment_.op,
                                        best_moment_.found.leaves);
+    }
+    if (order_bound_ > bound_ && result_.order_certificate.moments.empty()) {
+      CutNetwork network = make_network(order_moment_.op, true);
+      result_.order_certificate =
+          order_proof_of(model_, make_proof(model_, network, scaling_, capacity_, order_moment_.op,
+                                            order_moment_.found.leaves));
     }
     result_.nodes = nodes_ + counter_.used();
     result_.interrupted = stopped_ || stopper_.interrupted();
@@ -328,7 +370,9 @@ class RecomputeSearch {
   std::int64_t nodes_ = 0;        // of bounds
   bool stopped_ = false;          // by the caller, within a bound
   Moment best_moment_{kNoOperator, {}};
-  Pick order_pick_;
+  Moment order_moment_{kNoOperator, {}};  // for the given order
+  std::int64_t order_aim_ = -1;           // of the bound over moments
+  bool is_order_impossible_ = false;      // in the given order nothing fits
   RecomputeResult result_;
 };
 

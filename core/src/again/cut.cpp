@@ -18,6 +18,8 @@ constexpr std::int32_t kBitsOfCosts = 53;
 constexpr std::int32_t kBitsOfPrices = 59;
 constexpr std::int32_t kMostScale = 40;
 
+}  // namespace
+
 std::int32_t bits_of(std::int64_t number) {
   std::int32_t bits = 0;
   while (number > 0) {
@@ -26,8 +28,6 @@ std::int32_t bits_of(std::int64_t number) {
   }
   return bits;
 }
-
-}  // namespace
 
 Scaling choose_scaling(const Model& model, Bytes capacity) {
   Scaling scaling;

@@ -62,6 +62,9 @@ struct Scaling {
 
 Scaling choose_scaling(const Model& model, Bytes capacity);
 
+// The least number of bits that hold a number.
+std::int32_t bits_of(std::int64_t number);
+
 // price * bytes / 2^shift, rounded down; 2^60 at most.
 std::int64_t price_of(std::int64_t price, Bytes bytes, std::int32_t shift);
 
