@@ -73,7 +73,6 @@ def command(
             "--recompute", help="Run operators again so that the plan fits into --capacity."
         ),
     ] = False,
-    spill: options.Spill = None,
     pure: options.Pure = None,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -134,8 +133,6 @@ def command(
         raise typer.BadParameter(
             "it needs --capacity, and takes the best order itself", param_hint="'--recompute'"
         )
-    if spill is not None and not recompute:
-        raise typer.BadParameter("it needs --recompute", param_hint="'--spill'")
     output.check_libraries(input, extras=("torch",) * measure, solvers=[solver])
     # Reserved ranges and pins are for what is planned.
     held = options.Constraints(constraints.capacity) if order or recompute else constraints
@@ -168,7 +165,6 @@ def command(
             trace=tracer,
             proof=proof,
             pure=pure or (),
-            spill=spill,
             **vars(search),
         )
     found = planned.plan
@@ -263,7 +259,6 @@ def _plan(
     capacity: int | None,
     *,
     pure: Sequence[str],
-    spill: str | None,
     **search: Any,
 ) -> tuple[Planned, bool, Reordered | Recomputed | None]:
     """Return the plan, whether Ctrl-C cut the search short, and the order that was looked for."""
@@ -273,8 +268,7 @@ def _plan(
         from memplan.pipeline import Plain, plan_again, plan_in_order
 
         if capacity is not None:
-            writer = Plain(loaded, constrain=take_order)
-            again = plan_again(writer, capacity, spill=spill, pure=pure, **search)
+            again = plan_again(Plain(loaded, constrain=take_order), capacity, pure=pure, **search)
             return again.planned, again.interrupted, again.again
         found = plan_in_order(Plain(loaded, constrain=take_order), pure=pure, **search)
         return found.planned, found.interrupted, found.order

@@ -2,6 +2,8 @@
 
 from memplan.problem.again import (
     Choice,
+    GivenOrderBound,
+    GivenOrderLeaf,
     RecomputeBound,
     RecomputeFloor,
     RecomputeLeaf,
@@ -17,6 +19,8 @@ __all__ = [
     "Buffer",
     "Choice",
     "Gap",
+    "GivenOrderBound",
+    "GivenOrderLeaf",
     "HasProblem",
     "OrderBound",
     "OrderProblem",

@@ -28,6 +28,8 @@ from memplan.problem.ordering import OrderProblem
 __all__ = [
     "MAX_COST",
     "Choice",
+    "GivenOrderBound",
+    "GivenOrderLeaf",
     "RecomputeBound",
     "RecomputeFloor",
     "RecomputeLeaf",
@@ -168,6 +170,54 @@ class RecomputeFloor(Immutable):
 
     operator: int
     flow: Column
+
+
+@dataclass(frozen=True, eq=False)
+class GivenOrderLeaf(Immutable):
+    """One of the cases of a certificate for the given order, with multipliers that bound it.
+
+    Variables are 0 or 1. With `n` operators and `m` storages, number `i * (n + 2 * m) + s` says
+    that storage `s` is there at moment `i`, and `i * (n + 2 * m) + m + k` that operator `k` runs
+    again in block `i`, which ends with moment `i`; for `k = n + s`, that `s` is moved back in it.
+
+    Attributes
+    ----------
+    decisions
+        What leads to it: variables, each with its value.
+    impossible
+        Whether costs count as 0: a value above 0 then shows that nothing fits.
+    prices
+        By moment: of a byte, in units of `2 ** -shift`.
+    needs
+        Four columns: a block, what needs a storage in it, the storage, and the multiplier of that.
+        The second is -1 for first runs and the end, else a variable without its block.
+    """
+
+    decisions: tuple[tuple[int, bool], ...]
+    impossible: bool
+    prices: tuple[int, ...]
+    needs: Column
+
+
+@dataclass(frozen=True, eq=False)
+class GivenOrderBound(Immutable):
+    """Why no sequence with first runs in the given order has a smaller extra cost.
+
+    Attributes
+    ----------
+    moments
+        First runs of these operators, ascending.
+    unit, scale, shift
+        As in `RecomputeBound`.
+    leaves
+        All cases: the leaves of a tree, in which both branches of a node decide about one variable.
+    """
+
+    moments: tuple[int, ...]
+    unit: int
+    scale: int
+    shift: int
+    leaves: tuple[GivenOrderLeaf, ...]
 
 
 def _find_wrong(problem: RecomputeProblem) -> str | None:

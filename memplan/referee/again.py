@@ -20,8 +20,16 @@ from typing import NamedTuple
 import numpy as np
 
 from memplan.errors import PlanError, ProofError, quoted, shown
-from memplan.problem import Choice, RecomputeBound, RecomputeFloor, RecomputeLeaf, RecomputeProblem
+from memplan.problem import (
+    Choice,
+    GivenOrderBound,
+    RecomputeBound,
+    RecomputeFloor,
+    RecomputeLeaf,
+    RecomputeProblem,
+)
 from memplan.referee.flows import SINK, SOURCE, find_reached, measure_flow
+from memplan.referee.moments import check_order_bound
 
 __all__ = ["RecomputeClaim", "verify_recompute"]
 
@@ -41,12 +49,16 @@ class RecomputeClaim(NamedTuple):
         No sequence within the capacity has a smaller extra cost.
     floor
         No sequence has a smaller peak.
+    order_bound
+        No sequence within the capacity whose first runs are in the given order has a smaller extra
+        cost.
     """
 
     peak: int
     extra: int
     bound: int
     floor: int
+    order_bound: int = 0
 
 
 def verify_recompute(
@@ -58,6 +70,8 @@ def verify_recompute(
     extra: int | None = None,
     bound: int | None = None,
     certificate: RecomputeBound | None = None,
+    order_bound: int | None = None,
+    order_certificate: GivenOrderBound | None = None,
     floor: int | None = None,
     floor_certificate: RecomputeFloor | None = None,
 ) -> RecomputeClaim:
@@ -78,6 +92,8 @@ def verify_recompute(
         The claimed lower bound on the extra cost of every sequence that fits, if any.
     certificate
         Why the bound holds. Without a certificate, only a bound of 0 is accepted.
+    order_bound, order_certificate
+        The same for sequences whose first runs are in the given order.
     floor
         The claimed lower bound on the peak of every sequence, in bytes, if any.
     floor_certificate
@@ -108,6 +124,14 @@ def verify_recompute(
         raise ProofError(
             f"that re-runs cost at least {bound} is not proved, but that they cost {proved} is"
         )
+    in_order = proved
+    if order_certificate is not None:
+        in_order = max(proved, check_order_bound(problem, order_certificate, capacity))
+    if order_bound is not None and order_bound > in_order:
+        raise ProofError(
+            f"that re-runs in the given order cost at least {order_bound} is not proved, but that "
+            f"they cost {in_order} is"
+        )
     least = _find_least(program)
     if floor_certificate is not None:
         least = max(least, _check_floor(program, floor_certificate))
@@ -115,7 +139,7 @@ def verify_recompute(
         raise ProofError(
             f"that every sequence needs {floor} bytes is not proved, but that it needs {least} is"
         )
-    return RecomputeClaim(needed, cost, proved, least)
+    return RecomputeClaim(needed, cost, proved, least, in_order)
 
 
 class _Columns:

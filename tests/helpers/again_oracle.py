@@ -84,9 +84,13 @@ def random_program(random: Random, most: int = 7, moves: bool = False) -> Recomp
 
 
 class States:
-    """The steps of a program: an operator runs, or a storage is dropped, moved out or back."""
+    """The steps of a program: an operator runs, or a storage is dropped, moved out or back.
 
-    def __init__(self, problem: RecomputeProblem) -> None:
+    If it is in order, first runs are those of the operators as they are numbered.
+    """
+
+    def __init__(self, problem: RecomputeProblem, in_order: bool = False) -> None:
+        self.in_order = in_order
         columns = problem.program
         self.count = len(columns)
         self.size: list[int] = columns.size.tolist()
@@ -134,6 +138,8 @@ class States:
         for op in range(self.count):
             ran = done >> op & 1
             if (ran and not self.again[op]) or (not ran and self.before[op] & ~done):
+                continue
+            if self.in_order and not ran and done != (1 << op) - 1:
                 continue
             begun = self.shared[op] & sum(
                 1 << storage

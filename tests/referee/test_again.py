@@ -137,7 +137,7 @@ class TestBounds:
         claim = verify_recompute(
             problem, runs, 34, peak=30, extra=4, bound=4, certificate=certificate
         )
-        assert claim == RecomputeClaim(30, 4, 4, 30)
+        assert claim == RecomputeClaim(30, 4, 4, 30, 4)
         with pytest.raises(
             mp.ProofError, match="at least 5 is not proved, but that they cost 4 is"
         ):

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import again_oracle as oracle
 import numpy as np
 import pytest
 from rounds import rounds
 
+import memplan as mp
 from memplan import _core
-from memplan.problem import RecomputeProblem
+from memplan.problem import GivenOrderBound, RecomputeProblem
 from memplan.referee import verify_recompute
 from memplan.rewrite.again.search import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,
+    order_certificate_of,
 )
 
 pytestmark = pytest.mark.slow
@@ -87,6 +90,100 @@ def compare(seed: int, moves: bool = False) -> Counter[str]:
     )
 
 
+def compare_in_order(seed: int) -> Counter[str]:
+    """Compare the bound for the given order with all states, and falsify its certificate."""
+    random = Random(seed)
+    problem = oracle.random_program(random, moves=seed % 3 == 0)
+    states = oracle.States(problem, in_order=True)
+    alone = verify_recompute(problem, None, 0).floor
+    given = states.load(range(len(problem)))
+    capacity = random.randint(min(alone, given), given)
+    columns = core_recompute_problem(problem)
+    found = _core.recompute(columns, capacity, None, 400, False, [] if seed % 2 else ["repair"])
+    least = states.least_extra(capacity)
+    certificate = order_certificate_of(found)
+    claim = verify_recompute(
+        problem,
+        found.runs or None,
+        capacity,
+        extra=found.extra if found.runs else None,
+        certificate=bound_certificate_of(found),
+        order_bound=found.order_bound,
+        order_certificate=certificate,
+    )
+    assert claim.order_bound >= found.order_bound >= found.bound
+    assert found.status != "infeasible" or least is None
+    assert (found.status == "optimal") == (bool(found.runs) and found.order_bound == found.extra)
+    seen = Counter(programs=1, costs=bool(least))
+    if least is None:
+        assert not found.runs
+    else:
+        assert found.order_bound <= claim.order_bound <= least
+        assert not found.runs or least <= found.extra
+        seen["all_equal"] += bool(found.runs) and found.order_bound == least == found.extra
+        seen["possible"] += 1
+    if certificate is not None:
+        seen["certificates"] += 1
+        for _ in range(6):
+            seen[falsify(problem, certificate, capacity, least, random)] += 1
+    return seen
+
+
+def falsify(
+    problem: RecomputeProblem,
+    certificate: GivenOrderBound,
+    capacity: int,
+    least: int | None,
+    random: Random,
+) -> str:
+    """Change a certificate at random, and check that nothing false is believed of it."""
+    leaves = list(certificate.leaves)
+    at = random.randrange(len(leaves))
+    leaf, needs = leaves[at], leaves[at].needs.copy()
+    changes: dict[str, Any] = {}
+    change = random.choice(("moments", "scale", "prices", "cases", "impossible", "row", "needs"))
+    if change == "moments":
+        moments = list(certificate.moments)
+        moments[random.randrange(len(moments))] += random.choice((-1, 1))
+        changes["moments"] = tuple(moments)
+    elif change == "scale":
+        name = random.choice(("unit", "scale", "shift"))
+        changes[name] = getattr(certificate, name) + random.choice((-1, 1))
+    elif change == "prices":
+        more = random.choice((-1, 1, max(leaf.prices), -max(leaf.prices) - 1))
+        leaf = replace(leaf, prices=(leaf.prices[0] + more, *leaf.prices[1:]))
+    elif change == "cases" and len(leaves) > 1 and random.random() < 0.5:
+        leaf = leaves[at - 1]
+    elif change == "cases":
+        decision = (random.randint(0, 40), random.random() < 0.5)
+        leaf = replace(leaf, decisions=(*leaf.decisions, decision))
+    elif change == "impossible":
+        leaf = replace(leaf, impossible=not leaf.impossible)
+    elif change == "row":
+        row = [random.randint(0, 2), random.randint(-1, 12), random.randint(0, 6), 2**40]
+        leaf = replace(leaf, needs=np.vstack((needs, [row])))
+    elif len(needs):
+        row = random.randrange(len(needs))
+        needs[row, random.randrange(4)] += random.choice((-1, 1, 2, 2**40))
+        leaf = replace(leaf, needs=needs)
+    leaves[at] = leaf
+    changed = replace(certificate, leaves=tuple(leaves), **changes)
+    try:
+        claim = verify_recompute(problem, None, capacity, order_certificate=changed)
+    except mp.ProofError:
+        return "refused"
+    assert least is None or claim.order_bound <= least
+    return "true"
+
+
+def test_the_given_order() -> None:
+    """Tests a sample: the bound is true, nearly always met, and no falsified one is false."""
+    seen = sum((compare_in_order(seed) for seed in range(250)), Counter[str]())
+    assert min(seen["costs"], seen["certificates"]) > 10
+    assert min(seen["refused"], seen["true"]) > 5
+    assert seen["all_equal"] >= 0.9 * seen["possible"]
+
+
 def test_random_programs() -> None:
     """Tests a sample, in which re-runs cost something, and nearly all are proved."""
     seen = sum((compare(seed) for seed in range(400)), Counter[str]())
@@ -115,6 +212,16 @@ def test_a_budget_gives_the_same_answer() -> None:
         )
         least = oracle.States(problem).least_extra(capacity)
         assert least is None or first.bound <= least
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(DEEP_PARTS))
+def test_many_in_the_given_order(part: int) -> None:
+    """Tests thousands of them, and ten thousand falsified certificates in all."""
+    parts = range(part * DEEP_PART, (part + 1) * DEEP_PART)
+    seen = sum((compare_in_order(seed) for seed in parts), Counter[str]())
+    assert seen["refused"] + seen["true"] == 6 * seen["certificates"]
+    assert seen["all_equal"] >= 0.9 * seen["possible"]
 
 
 @pytest.mark.deep
