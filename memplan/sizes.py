@@ -1,4 +1,4 @@
-"""Sizes as people write them: `256KiB`, `1.5M`, `0x100000`."""
+"""Sizes as people write them: `256KiB`, `1.5M`, `0x100000`; and rates: `25GB/s`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from memplan.errors import MemplanError
 
-__all__ = ["parse_size"]
+__all__ = ["parse_rates", "parse_size"]
 
 _SIZE: Final = re.compile(
     r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE
@@ -44,3 +44,23 @@ def parse_size(size: int | str) -> int:
     if count.denominator != 1:
         raise MemplanError(f"{text!r} is not a whole number of bytes")
     return int(count)
+
+
+def parse_rates(rates: str) -> tuple[int, int]:
+    """Read `25GB/s`, or `12GB/s,25GB/s` for writing and reading, as bytes in a second.
+
+    Raises
+    ------
+    MemplanError
+        For what is not one rate or two, each of at least one byte in a second.
+    """
+    parts = [part.strip() for part in rates.split(",")]
+    try:
+        found = [parse_size(part.removesuffix("/s").strip()) for part in parts]
+    except MemplanError:
+        found = []
+    if not (1 <= len(found) <= 2 and min(found) > 0 and all(part.endswith("/s") for part in parts)):
+        raise MemplanError(
+            f"{rates!r} is not a rate; write 25GB/s, or 12GB/s,25GB/s to write and to read"
+        )
+    return found[0], found[-1]

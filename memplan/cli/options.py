@@ -231,6 +231,15 @@ Pure = Annotated[
         "May be repeated.",
     ),
 ]
+Spill = Annotated[
+    str | None,
+    typer.Option(
+        "--spill",
+        metavar="RATE",
+        help="Move tensors to another memory and back at this rate: 25GB/s, or 12GB/s,25GB/s to "
+        "write and to read.",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(

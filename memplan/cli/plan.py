@@ -73,6 +73,7 @@ def command(
             "--recompute", help="Run operators again so that the plan fits into --capacity."
         ),
     ] = False,
+    spill: options.Spill = None,
     pure: options.Pure = None,
     measure: options.Measure = False,
     top: options.Top = 10,
@@ -133,6 +134,8 @@ def command(
         raise typer.BadParameter(
             "it needs --capacity, and takes the best order itself", param_hint="'--recompute'"
         )
+    if spill is not None and not recompute:
+        raise typer.BadParameter("it needs --recompute", param_hint="'--spill'")
     output.check_libraries(input, extras=("torch",) * measure, solvers=[solver])
     # Reserved ranges and pins are for what is planned.
     held = options.Constraints(constraints.capacity) if order or recompute else constraints
@@ -165,6 +168,7 @@ def command(
             trace=tracer,
             proof=proof,
             pure=pure or (),
+            spill=spill,
             **vars(search),
         )
     found = planned.plan
@@ -259,6 +263,7 @@ def _plan(
     capacity: int | None,
     *,
     pure: Sequence[str],
+    spill: str | None,
     **search: Any,
 ) -> tuple[Planned, bool, Reordered | Recomputed | None]:
     """Return the plan, whether Ctrl-C cut the search short, and the order that was looked for."""
@@ -268,7 +273,8 @@ def _plan(
         from memplan.pipeline import Plain, plan_again, plan_in_order
 
         if capacity is not None:
-            again = plan_again(Plain(loaded, constrain=take_order), capacity, pure=pure, **search)
+            writer = Plain(loaded, constrain=take_order)
+            again = plan_again(writer, capacity, spill=spill, pure=pure, **search)
             return again.planned, again.interrupted, again.again
         found = plan_in_order(Plain(loaded, constrain=take_order), pure=pure, **search)
         return found.planned, found.interrupted, found.order

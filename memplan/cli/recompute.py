@@ -40,6 +40,7 @@ def command(
             "are counted.",
         ),
     ] = None,
+    spill: options.Spill = None,
     out: Annotated[
         str | None,
         options.write_to("Write the program with its copied operators as a graph in JSON."),
@@ -52,8 +53,9 @@ def command(
 ) -> None:
     """Find operators to run again, so that a program fits, at the least cost.
 
-    A result that is read much later need not be kept: what makes it runs again. First the order
-    with the least load is taken. Bounds say what every order and all re-runs cost at least.
+    A result that is read much later need not be kept: what makes it runs again; or, with --spill,
+    it is moved to another memory and back. First the order with the least load is taken. Bounds say
+    what every order, all re-runs and moves cost at least.
     """
     output.check_output(out, input, *([costs] if costs else []))
     loaded = reading.read_input(input, options.Model(dim))
@@ -61,7 +63,7 @@ def command(
     from memplan.rewrite import recompute
 
     found = recompute(
-        loaded, capacity, costs=costs, timeout=timeout, states=states, pure=pure or ()
+        loaded, capacity, costs=costs, spill=spill, timeout=timeout, states=states, pure=pure or ()
     )
     if out is not None:
         from memplan import formats
@@ -92,6 +94,8 @@ def summarise_again(found: Recomputed) -> dict[str, Any]:
         "load": found.peak,
         "floor": {"bytes": found.floor, "operator": found.floor_operator},
         "repeated": found.repeated,
+        "moved": list(found.moved),
+        "outside": found.outside,
         "extra": round(found.extra / plain, 9),
         "bound": round(found.bound / plain, 9),
         "order_bound": round(found.order_bound / plain, 9),

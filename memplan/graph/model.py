@@ -22,6 +22,7 @@ class Kind(StrEnum):
     INTERMEDIATE = "intermediate"
     VARIABLE = "variable"  # state that outlives a run
     WORKSPACE = "workspace"  # scratch of one operator
+    OUTSIDE = "outside"  # a copy in another memory, of what is moved out of this one
 
 
 @dataclass(frozen=True, slots=True)

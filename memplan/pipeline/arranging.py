@@ -153,6 +153,7 @@ def plan_again(
     *,
     in_place: bool = False,
     costs: Costs | None = None,
+    spill: str | None = None,
     pure: Iterable[str] = (),
     timeout: float | None = None,
     nodes: int | None = None,
@@ -168,7 +169,7 @@ def plan_again(
         See `arrange`.
     capacity
         Bytes that the plan may have.
-    costs
+    costs, spill
         See `memplan.recompute`.
     timeout
         In seconds: half of it for the order, half of what is left for the re-runs, and what that
@@ -180,5 +181,5 @@ def plan_again(
         As `memplan.recompute` and `memplan.plan_model`.
     """
     run = Run(writer, capacity, timeout, nodes, options)
-    run.plan_again(in_place=in_place, costs=costs, pure=tuple(pure))
+    run.plan_again(in_place=in_place, costs=costs, spill=spill, pure=tuple(pure))
     return run.finish(run.best)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
 
-from memplan.errors import PlanError
+from memplan.errors import MemplanError, PlanError
 from memplan.pipeline.arranged import Arranged, Draft, Step
 from memplan.pipeline.writers import Comparison, Variant, Writer
 from memplan.plan import Plan, Status
@@ -200,8 +200,15 @@ class Run:
         assert found is not None
         self.note("again", _describe_again(found), found.share)
 
-    def plan_again(self, *, in_place: bool, costs: Costs | None, pure: tuple[str, ...]) -> None:
+    def plan_again(
+        self, *, in_place: bool, costs: Costs | None, spill: str | None, pure: tuple[str, ...]
+    ) -> None:
         """Plan the program with re-runs that cost least, whether or not a plan is found."""
+        if spill is not None and not self._writer.moves:
+            raise MemplanError(
+                f"{self._writer.name}: this format cannot move tensors to another memory and back; "
+                "leave out spill"
+            )
         self._find_again(
             lambda variant, found: self._draft_anyway(
                 variant, in_place=in_place, extra=found.share
@@ -209,6 +216,7 @@ class Run:
             in_place=in_place,
             order=True,
             costs=costs,
+            spill=spill,
             pure=pure,
         )
 
@@ -220,6 +228,7 @@ class Run:
         order: bool,
         pure: tuple[str, ...],
         costs: Costs | None = None,
+        spill: str | None = None,
         max_extra: float = inf,
     ) -> Draft | None:
         """Return the first draft with re-runs that fits, or else the last; `None` if work is short.
@@ -238,6 +247,7 @@ class Run:
                     program,
                     load,
                     costs=costs,
+                    spill=spill,
                     order=order,
                     timeout=self._left(2),
                     states=self._nodes,

@@ -105,6 +105,8 @@ class Writer(Protocol):
         Whether the runtime takes a plan. If not, what counts is the load, and none is made.
     runs_again
         Whether it runs copies of operators.
+    moves
+        Whether it can move tensors to another memory and back.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Writer(Protocol):
     has_runtime: bool = False
     takes_offsets: bool = True
     runs_again: bool = False
+    moves: bool = False
 
     def check_bands(self) -> None:
         """Refuse bands that cannot be written because a library is missing, before the work."""
@@ -160,6 +163,7 @@ class Plain(Writer):
     has_runtime: bool = False
     takes_offsets: bool = True
     runs_again: bool = True
+    moves: bool = True
     constrain: Callable[[Reordered | Recomputed], Loaded] | None = None
 
     def open(self) -> Variant:

@@ -13,7 +13,16 @@ from enum import StrEnum
 from memplan.errors import GraphError, quoted
 from memplan.graph import Graph, Operator
 
-__all__ = ["Shared", "draws", "is_view", "require_known", "shared_by", "updates"]
+__all__ = [
+    "MOVE_BACK",
+    "MOVE_OUT",
+    "Shared",
+    "draws",
+    "is_view",
+    "require_known",
+    "shared_by",
+    "updates",
+]
 
 
 class Shared(StrEnum):
@@ -60,6 +69,9 @@ _SHARED: Mapping[str, Mapping[str, Shared]] = {
 }
 # Namespaces of PyTorch whose operators all talk to other processes, or to the user.
 _WORLDS = frozenset({"_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional"})
+
+# Types of operators that move a tensor out of the memory and back, whatever the format.
+MOVE_OUT, MOVE_BACK = "move out", "move back"
 
 # Operators outside of these may do anything.
 _TORCH_SPACES = frozenset(
@@ -139,6 +151,8 @@ def _shared(source: str, type_: str) -> Shared | None:
 
 def _is_known(source: str, operator: Operator) -> bool:
     type_ = operator.type
+    if type_ in (MOVE_OUT, MOVE_BACK):
+        return True
     if source == "tflite":
         # The schema writes its own types in capital letters; a custom one has any name.
         return type_ in _TFLITE_PURE or (type_ == type_.upper() and type_ != "CUSTOM")

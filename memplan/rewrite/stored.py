@@ -19,6 +19,8 @@ from memplan.sources import Loaded, lay_out_again, of_graph
 
 __all__ = ["put_in_order", "require_stored"]
 
+_ANY_RATES = (10**15, 10**15)  # what moves cost does not matter
+
 
 def put_in_order(loaded: Loaded, order: object) -> Loaded:
     """Return a program whose outermost operators run in this order, without pins of its file.
@@ -29,7 +31,7 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
         The program in its given order.
     order
         By place in the new order: the index of the operator, as in `Reordered.order`; or, with some
-        of them more than once, as in `Recomputed.runs`.
+        of them more than once and with moves, as in `Recomputed.runs`.
 
     Raises
     ------
@@ -44,13 +46,13 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
     assert given.layout is not None
     graph = given.layout.graph
     runs = order if isinstance(order, (list, tuple)) else ()
+    count = len(graph.operators)
     place: dict[int, int] = {}  # by operator: how many others ran before it
     for at in runs:
-        place.setdefault(at if type(at) is int else -1, len(place))
-    if sorted(place) != [*range(len(graph.operators))]:
-        raise GraphError(
-            f"the order is not one of the {len(graph.operators)} operators of the file"
-        )
+        if type(at) is not int or at < count:
+            place.setdefault(at if type(at) is int else -1, len(place))
+    if sorted(place) != [*range(count)]:
+        raise GraphError(f"the order is not one of the {count} operators of the file")
     verify_order(order_problem(given.layout), place)
     moved = replace(
         graph,
@@ -58,17 +60,18 @@ def put_in_order(loaded: Loaded, order: object) -> Loaded:
         tensors=tuple(replace(tensor, pin=None) for tensor in graph.tensors),
     )
     if len(runs) > len(place):
-        moved = _run_again(moved, [place[at] for at in runs])
+        moved = _run_again(moved, runs, tuple(place))
     new = of_graph(moved, figures=loaded.figures, notes=loaded.notes)
     problem = new.problem.with_capacity(loaded.problem.capacity)
     return replace(new, source=loaded.source, problem=problem)
 
 
-def _run_again(graph: Graph, runs: Sequence[int]) -> Graph:
-    """Return a program with copies of the operators that run again."""
-    question = again_of(lay_out(graph))
-    verify_recompute(question.problem, runs, MAX_BYTES)
-    return emit(question, runs).graph
+def _run_again(graph: Graph, runs: Sequence[int], order: Sequence[int]) -> Graph:
+    """Return a program with copies of the operators that run again, and with moves."""
+    question = again_of(lay_out(graph), rates=_ANY_RATES)
+    sequence = question.from_file(runs, order)
+    verify_recompute(question.problem, sequence, MAX_BYTES)
+    return emit(question, sequence).graph
 
 
 def require_stored(given: Loaded, order: Sequence[int], found: Loaded, path: str) -> None:

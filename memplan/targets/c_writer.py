@@ -23,6 +23,7 @@ class CHeader(Plain):
         Of all names in the header; by default the name of the graph.
     """
 
+    moves: bool = False
     prefix: str | None = None
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import again_oracle as oracle
+import numpy as np
 import pytest
 import strategies_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
+from memplan import _core
+from memplan.errors import GraphError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.referee import verify_recompute as check_runs
@@ -23,6 +27,8 @@ from memplan.rewrite import effects
 from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompute
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.emitted import emit
+from memplan.rewrite.again.search import core_recompute_problem
+from memplan.sizes import parse_rates
 from memplan.sources import lay_out_again, of_graph
 
 
@@ -46,9 +52,11 @@ def step(depth: int = 5, **fields: Any) -> Graph:
     return make(operators, tensors, **fields)
 
 
-def question_of(graph: Graph) -> Again:
+def question_of(graph: Graph, rates: tuple[int, int] | None = None) -> Again:
     """Return the question of a graph."""
-    return again_of(lay_out_again(of_graph(graph), in_place=False).layout)  # type: ignore[arg-type]
+    layout = lay_out_again(of_graph(graph), in_place=False).layout
+    assert layout is not None
+    return again_of(layout, rates=rates)
 
 
 def names_again(graph: Graph) -> set[str]:
@@ -60,10 +68,11 @@ def names_again(graph: Graph) -> set[str]:
 def contents(graph: Graph, numbers: Sequence[int]) -> dict[int, list[Any]]:
     """Return what each byte of each result is, by running the operators on memory.
 
-    What an operator writes depends on which one it is, and on all bytes that it reads.
+    Operator -1 copies bytes to another memory, or back. What others write depends on which one it
+    is, and on all bytes that it reads.
     """
     place = {}
-    layout = lay_out(graph)
+    layout = lay_out(graph, include=graph.planned | {Kind.OUTSIDE})
     memory: list[list[Any]] = []
     for number, storage in enumerate(layout.storages):
         memory.append([None] * storage.bytes)
@@ -80,6 +89,10 @@ def contents(graph: Graph, numbers: Sequence[int]) -> dict[int, list[Any]]:
         name = graph.tensors[tensor].name
         memory[number][part] = [(name, i) for i in range(part.stop - part.start)]
     for op, operator in zip(numbers, graph.operators, strict=True):
+        if op < 0:
+            number, part = place[operator.outputs[0]]
+            memory[number][part] = read(operator.inputs[0])
+            continue
         inside = list(operator.walk())
         blocks = [block for each in inside for block in each.blocks]
         reads = [tensor for each in inside for tensor in each.inputs]
@@ -100,6 +113,16 @@ def contents(graph: Graph, numbers: Sequence[int]) -> dict[int, list[Any]]:
     return {tensor: [*read(tensor)] for tensor in {*iterate_wanted(graph)} & place.keys()}
 
 
+def find_moves_alone(graph: Graph, capacity: int, rate: str) -> float:
+    """Return what moves cost if nothing may run again; infinite if nothing is found."""
+    layout = lay_out_again(mp.reorder(graph, states=300).loaded, in_place=False).layout
+    assert layout is not None
+    problem = again_of(layout, rates=parse_rates(rate)).problem
+    once = replace(problem, again=np.zeros_like(problem.again))
+    found = _core.recompute(core_recompute_problem(once), capacity, None, 300, True, [])
+    return found.extra if found.runs else inf
+
+
 class TestPrograms:
     """What is emitted for a sequence."""
 
@@ -109,15 +132,16 @@ class TestPrograms:
     )
     def test_it_computes_the_same_in_the_same_load(self, graph: Graph, seed: int) -> None:
         """Tests random sequences of random programs, byte by byte, and their loads."""
-        question = question_of(graph)
+        question = question_of(graph, (10**9, 10**9) if seed % 2 else None)
         runs = oracle.random_runs(question.problem, Random(seed))
         emitted = emit(question, runs)
         made = replace(emitted.graph)  # checks it
         result = contents(made, emitted.operators)
         plain = contents(graph, range(len(graph.operators)))
         assert {tensor: result[tensor] for tensor in plain} == plain
-        ran = [op for op in emitted.operators if op not in question.views]
-        assert ran == [op for op in runs if op not in question.views]
+        ran = [op for op in emitted.operators if op >= 0 and op not in question.views]
+        count = len(graph.operators)
+        assert ran == [op for op in runs if op < count and op not in question.views]
         layout = lay_out(made, pins=False)
         before = sum(layout.problem.size[layout.problem.start < 0].tolist())
         load = max(check_runs(question.problem, runs, 2**62).peak, before)
@@ -242,6 +266,70 @@ class TestRecompute:
         assert extra > 0
         assert found.moment.startswith("b")
 
+    def test_moves_and_re_runs_cost_no_more_than_either(self) -> None:
+        """Tests twelve bandwidths: both together, the bound, and what each rate moves."""
+        graph, again = step(8), recompute(step(8), 500, states=300)
+        moved = []
+        for power in range(12):
+            rate = f"{10 * 4**power}GB/s"
+            found = recompute(graph, 500, spill=rate, states=300)
+            claim = verify_recompute(graph, found, spill=rate)
+            assert (claim.peak, claim.extra) == (found.peak, found.extra)
+            assert claim.bound >= found.bound
+            alone = find_moves_alone(graph, 500, rate)
+            assert found.bound <= found.extra <= min(again.extra, alone)
+            moved.append(len(found.moved))
+        assert (moved[0], found.repeated) == (0, 0)
+        assert len(set(moved)) > 2
+
+    def test_a_tensor_is_moved_out_and_back(self) -> None:
+        """Tests the operators and tensors of moves, and that each tool reads them."""
+        found = recompute(step(), 450, spill="100TB/s,50TB/s")
+        assert (found.moved, found.repeated) == (("x1", "x0"), 0)
+        assert [each.name for each in found.graph.operators] == [
+            *("f0", "f1", "x0 (out)", "f2", "x1 (out)", "f3", "f4", "b4", "b3", "b2"),
+            *("x1 (back)", "b1", "x0 (back)", "b0"),
+        ]
+        back = found.graph.operators[-2]
+        names = [found.graph.tensors[tensor].name for tensor in (*back.inputs, *back.outputs)]
+        assert names == ["x0 (outside)", "x0 (moved back)"]
+        assert found.outside == 200
+        assert found.extra == 2 * (1 + 2)
+        assert found.operators.count(-1) == 4
+        assert mp.solve(found.loaded).peak == found.peak <= 450
+        assert mp.reorder(found.loaded).peak <= found.peak
+        assert recompute(found.loaded, 400).peak <= 400
+
+    def test_what_never_moves(self) -> None:
+        """Tests what several operators write, what is given and handed out, and blocks."""
+        names = ("image", *(f"x{i}" for i in range(5)), *(f"g{i}" for i in range(4, -1, -1)))
+
+        def movable(graph: Graph) -> set[str]:
+            return {graph.tensors[tensor].name for tensor in question_of(graph).moved.values()}
+
+        graph = step()
+        assert movable(graph) == set(names)
+        assert movable(replace(graph, outputs=(0, 10))) == {*names} - {"image"}
+        assert movable(replace(graph, aliases=((1, 2),))) == {*names} - {"x0", "x1"}
+        inside = replace(graph, planned=frozenset({Kind.INTERMEDIATE}))
+        assert movable(inside) == {*names} - {"image", "g0"}
+
+    @pytest.mark.parametrize("rate", ["25GB", "0GB/s", "fast/s", "1GB/s,2GB/s,3GB/s", "", "-1GB/s"])
+    def test_wrong_rates(self, rate: str) -> None:
+        """Tests the sentence."""
+        with pytest.raises(mp.MemplanError, match="is not a rate; write 25GB/s, or 12GB/s,25GB/s"):
+            recompute(step(), 450, spill=rate)
+
+    def test_rates_that_take_for_ever(self) -> None:
+        """Tests that times above the limit of costs are refused, or counted in coarser units."""
+        found = recompute(step(30), 3000, spill="1B/s", states=100)
+        assert found.moved == ()
+        assert found.plain < recompute(step(30), 3000, states=100).plain
+        verify_recompute(step(30), found, spill="1B/s")
+        times = {operator.name: 900.0 for operator in step(5).operators}
+        with pytest.raises(GraphError, match="operators and moves take more than 9,007 s"):
+            recompute(step(5), 450, spill="1B/s", costs=times)
+
     def test_what_fits_stays(self) -> None:
         """Tests that a program that fits is not changed."""
         found = recompute(step(), 600)
@@ -321,11 +409,12 @@ class TestRecompute:
         """Tests that what is found is verified, and that otherwise one sentence says why."""
         load = lay_out(graph, pins=False).problem.max_load
         capacity = max(1, round(load * (0.5 + share / 2)))
+        spill = "1GB/s" if share < 0.5 else None
         try:
-            found = recompute(graph, capacity, order=order, states=200)
+            found = recompute(graph, capacity, spill=spill, order=order, states=200)
         except mp.PlanError:
             return
-        claim = verify_recompute(graph, found)
+        claim = verify_recompute(graph, found, spill=spill)
         assert found.peak <= capacity
         assert claim.bound >= found.bound
 

@@ -11,6 +11,8 @@ excludes all but one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,9 +24,11 @@ from memplan.problem.columns import NONE
 from memplan.problem.spans import spans
 from memplan_lab.baselines._pairs import conflicting_pairs
 
-__all__ = ["MOST_PAIRS", "CpModel", "Refuted", "program_of"]
+__all__ = ["MOST_PAIRS", "CpModel", "Refuted", "program_of", "search"]
 
 MOST_PAIRS: Final = 200_000  # a model of this many pairs takes seconds to build
+
+_TICK: Final = 0.02  # seconds between two looks at whether a search is over
 
 Ints = npt.NDArray[np.int64]
 
@@ -158,3 +162,21 @@ def _separate_by_rectangles(
         times.append(model.new_fixed_size_interval_var(first[at], length[at], f"time{at}"))
         addresses.append(model.new_fixed_size_interval_var(offsets[row], size[row], f"address{at}"))
     model.add_no_overlap_2d(times, addresses)
+
+
+def search(solver: Any, model: Any, is_over: Callable[[], bool], *listeners: Any) -> Any:
+    """Run a `CpSolver` in a thread of its own, and return its status.
+
+    This thread asks whether the search is over, and answers Ctrl-C.
+    """
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(solver.solve, model, *listeners)
+        try:
+            while not (answer.done() or is_over()):
+                wait([answer], _TICK)
+        finally:
+            while not answer.done():
+                solver.stop_search()  # it has no effect on a search that is about to begin
+                wait([answer], _TICK)
+    return answer.result()

@@ -14,12 +14,11 @@ from __future__ import annotations
 import importlib
 import math
 import queue
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final
 
 from memplan.errors import MemplanError
 from memplan.solvers.run import Run
-from memplan_lab.baselines._cp_model import MOST_PAIRS, CpModel, Refuted, program_of
+from memplan_lab.baselines._cp_model import MOST_PAIRS, CpModel, Refuted, program_of, search
 from memplan_lab.baselines._mip_model import unit_of
 from memplan_lab.baselines._start import greedy_start, highest_top
 
@@ -27,7 +26,6 @@ __all__ = ["solve"]
 
 _MOST_UNITS: Final = 1 << 50  # the largest amount; sums of larger ones could exceed 64 bits
 _MOST: Final = (1 << 31) - 1  # the largest value of a parameter of CP-SAT
-_TICK: Final = 0.02  # seconds between two looks at the deadline
 _ROUNDED: Final = 1e-6  # how far a bound, which is a float, may be above a whole number
 
 
@@ -57,7 +55,7 @@ def solve(run: Run) -> None:
 
 
 def _search(run: Run, program: CpModel) -> None:
-    """Run CP-SAT in a thread of its own; receive its answers and check the deadline in this one."""
+    """Run CP-SAT; receive its answers and check the deadline meanwhile."""
     cp_model = _library()
     reports: queue.SimpleQueue[list[int] | float] = queue.SimpleQueue()
 
@@ -69,26 +67,21 @@ def _search(run: Run, program: CpModel) -> None:
     solver.best_bound_callback = reports.put
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = run.seed % (_MOST + 1)
-    solver.parameters.catch_sigint_signal = False  # memplan answers Ctrl-C
     if run.seconds_left is not None:
         solver.parameters.max_time_in_seconds = run.seconds_left
     if run.nodes_left is not None:
         solver.parameters.max_number_of_conflicts = run.nodes_left
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(solver.solve, program.model, Listener())
-        try:
-            while not (answer.done() or run.settled or run.out_of_time()):
-                wait([answer], _TICK)
-                _read_reports(run, program, reports)
-        finally:
-            while not answer.done():
-                solver.stop_search()  # it has no effect on a search that is about to begin
-                wait([answer], _TICK)
+
+    def is_over() -> bool:
+        _read_reports(run, program, reports)
+        return run.settled or run.out_of_time()
+
+    status = search(solver, program.model, is_over, Listener())
     _read_reports(run, program, reports)
     run.charge(solver.num_conflicts)
-    if answer.result() == cp_model.INFEASIBLE:
+    if status == cp_model.INFEASIBLE:
         _refute(run)
-    elif answer.result() in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         _learn(run, program, solver.best_objective_bound)
     if not run.settled and run.nodes_left == 0:
         run.note = run.note or "the nodes are over"

@@ -44,7 +44,10 @@ def command(
     timeout: Annotated[
         float | None,
         typer.Option(
-            "--timeout", min=0.0, help="Seconds for our search of an order, and of re-runs."
+            "--timeout",
+            min=0.0,
+            help="Seconds for our search of an order, and of re-runs; default: 4, if there is no "
+            "limit on states.",
         ),
     ] = None,
     states: Annotated[
@@ -78,7 +81,7 @@ def command(
     for row in again.measure(
         again.cases(program, data),
         shares=share or again.SHARES,
-        seconds=timeout,
+        seconds=4.0 if timeout is None and states is None else timeout,
         states=states,
         peers=peer or [],
         limit=limit,

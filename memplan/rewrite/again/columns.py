@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from memplan.graph import Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.problem import RecomputeProblem
 from memplan.problem.columns import NONE
-from memplan.rewrite.again.costs import Costs, find_costs
+from memplan.rewrite.again.costs import Costs, find_costs, time_of_move
 from memplan.rewrite.columns import order_problem
 from memplan.rewrite.effects import shared_by, updates
 from memplan.rewrite.hazards import find_uses
@@ -41,6 +41,8 @@ class Again:
         done again with each copy that a reader needs.
     handed_out
         Tensors that are needed after the last operator.
+    moved
+        By storage that may be moved: the tensor that fills it.
     """
 
     graph: Graph
@@ -48,9 +50,27 @@ class Again:
     storage_of: Mapping[int, int]
     views: frozenset[int]
     handed_out: frozenset[int]
+    moved: Mapping[int, int]
+
+    def to_file(self, runs: Iterable[int], order: Sequence[int]) -> tuple[int, ...]:
+        """Return a sequence with the numbers of operators in the file.
+
+        `n + t` then moves tensor `t` back, as storages have other numbers in other orders.
+        """
+        count = len(order)
+        return tuple(order[run] if run < count else count + self.moved[run - count] for run in runs)
+
+    def from_file(self, runs: Iterable[int], order: Sequence[int]) -> list[int]:
+        """Return a sequence with the numbers of this question; -1 for what it does not have."""
+        place = {op: at for at, op in enumerate(order)}
+        count = len(order)
+        place |= {count + tensor: count + storage for storage, tensor in self.moved.items()}
+        return [place.get(run, -1) for run in runs]
 
 
-def again_of(layout: Layout, costs: Costs | None = None) -> Again:
+def again_of(
+    layout: Layout, costs: Costs | None = None, rates: tuple[int, int] | None = None
+) -> Again:
     """Return the question for the outermost operators of a graph, and its planned storages.
 
     An operator may run again if it does nothing but compute its results from what it reads, and if
@@ -61,12 +81,18 @@ def again_of(layout: Layout, costs: Costs | None = None) -> Again:
     - what reads state that an operator of the program writes to;
     - what makes a tensor that is not in the arena, or has to lie beside others.
 
+    A storage may be moved out and back if one operator alone writes to it, or none to what is given
+    and not handed out; and if nothing ties it to other storages. Nothing may be moved if copies
+    outside are planned as well.
+
     Parameters
     ----------
     layout
         The graph laid out without in-place writes.
     costs
         See `find_costs`.
+    rates
+        Bytes in a second, out and back; `None` if nothing may be moved.
     """
     graph, program = layout.graph, order_problem(layout)
     uses = find_uses(layout, graph.operators)
@@ -76,6 +102,7 @@ def again_of(layout: Layout, costs: Costs | None = None) -> Again:
     number_of = {name_of[name]: number for number, name in enumerate(program.storages)}
     views, fixed = _find_views(layout, place, writers, number_of)
     fixed |= _find_fixed(layout, place, writers)
+    based = {view.tensor for view in graph.views}
     given = {place[tensor] for tensor in iterate_given(graph) if tensor in place}
     state = {n for n, found in writers.items() if len(found) > 1 or (found and n in given)}
     maker = np.full(len(program.size), -1, dtype=np.int32)
@@ -98,15 +125,29 @@ def again_of(layout: Layout, costs: Costs | None = None) -> Again:
         )
         for at, operator in enumerate(graph.operators)
     ]
+    moved = {
+        number: roots[0]
+        for n, number in number_of.items()
+        if (maker[number] >= 0 or (n in given - fixed and not writers.get(n)))
+        and not (n in given and program.wanted[number])
+        and len(roots := [t for t in layout.storages[n].tensors if t not in based]) == 1
+        and Kind.OUTSIDE not in graph.planned
+    }
+    moves = {}
+    if rates is not None:
+        moves = {number: time_of_move(int(program.size[number]), rates) for number in moved}
+    times = find_costs(graph, views, costs, tuple(moves.values()))
+    move = np.full(len(maker), -1, dtype=np.int64)
+    move[list(moves)] = times[len(graph.operators) :]
     problem = RecomputeProblem(
         program,
-        np.array(find_costs(graph, views, costs), dtype=np.int64),
+        np.array(times[: len(graph.operators)], dtype=np.int64),
         np.array(again, dtype=np.bool_),
         maker,
-        np.full(len(maker), -1, dtype=np.int64),
+        move,
     )
     storage_of = {tensor: number_of[n] for tensor, n in place.items() if n in number_of}
-    return Again(graph, problem, storage_of, views, frozenset(iterate_wanted(graph)))
+    return Again(graph, problem, storage_of, views, frozenset(iterate_wanted(graph)), moved)
 
 
 def _computes(graph: Graph, operator: Operator) -> bool:
@@ -154,7 +195,7 @@ def _find_fixed(
     """Return the storages that are never made again, whatever operator makes them.
 
     They are those that operators with blocks touch, have to share memory or to lie beside others,
-    or have a tensor that no operator makes.
+    or have a tensor that no operator makes, and that is not given either.
     """
     graph = layout.graph
     blocks = [operator for operator in graph.operators if operator.blocks]
@@ -162,7 +203,7 @@ def _find_fixed(
     tensors |= {tensor for outer in blocks for tensor in _iterate_mentioned(outer)}
     made = {tensor for operator in graph.operators for tensor in operator.outputs}
     made |= {view.tensor for view in graph.views}
-    tensors |= set(range(len(graph.tensors))) - made
+    tensors |= set(range(len(graph.tensors))) - made - set(iterate_given(graph))
     fixed = {place[tensor] for tensor in tensors if tensor in place}
     group = layout.problem.group.tolist()
     return fixed | {n for row, n in enumerate(layout.rows) if group[row] != NONE}

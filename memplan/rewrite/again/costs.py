@@ -13,19 +13,22 @@ from memplan.files import read_text
 from memplan.graph import Graph, Operator
 from memplan.problem.again import MAX_COST
 
-__all__ = ["Costs", "find_costs"]
+__all__ = ["Costs", "find_costs", "time_of_move"]
 
 Costs = str | os.PathLike[str] | Mapping[str, float]
 """A file in CSV with the columns `operator,seconds`, or the same as a mapping."""
 
 _PICOSECONDS: Final = 10**12
+_MOST: Final = f"{MAX_COST / _PICOSECONDS:,.0f}"  # seconds
 # An accelerator with 19.5 * 10^12 operations and 1.56 * 10^12 bytes in a second: a multiplication
 # with addition takes 4 / 39 ps, and a byte 25 / 39 ps.
 _OF_A_MAC, _OF_A_BYTE, _DIVISOR = 4, 25, 39
 
 
-def find_costs(graph: Graph, views: Iterable[int], costs: Costs | None) -> list[int]:
-    """Return the cost of each outermost operator, in picoseconds.
+def find_costs(
+    graph: Graph, views: Iterable[int], costs: Costs | None, moves: Sequence[int] = ()
+) -> list[int]:
+    """Return the cost of each outermost operator, and then of each move, in picoseconds.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ def find_costs(graph: Graph, views: Iterable[int], costs: Costs | None) -> list[
         multiplications are those that the reader of the file counted: of convolutions and products
         of matrices. The two speeds are those of one accelerator; only their ratio, of 12.5
         operations to a byte, has an influence on which operators run again.
+    moves
+        What moves take.
 
     Raises
     ------
@@ -52,13 +57,22 @@ def find_costs(graph: Graph, views: Iterable[int], costs: Costs | None) -> list[
             0 if at in free else _estimate(graph, operator)
             for at, operator in enumerate(graph.operators)
         ]
+        found += moves
         over = (sum(found) // MAX_COST).bit_length()
         return [each >> over for each in found]  # only a program of hours needs coarser units
     if isinstance(costs, Mapping):
         where, times = "costs", {name: str(seconds) for name, seconds in costs.items()}
     else:
         where, times = os.fspath(costs), _read_table(costs)
-    return _take(where, times, graph.operators)
+    found = [*_take(where, times, graph.operators), *moves]
+    if sum(found) > MAX_COST:
+        raise GraphError(f"{where}: operators and moves take more than {_MOST} s")
+    return found
+
+
+def time_of_move(size: int, rates: tuple[int, int]) -> int:
+    """Return how long it takes to write some bytes to another memory and to read them back."""
+    return sum(-(-size * _PICOSECONDS // rate) for rate in rates)
 
 
 def _estimate(graph: Graph, operator: Operator) -> int:
@@ -114,5 +128,5 @@ def _take(where: str, times: Mapping[str, str], operators: Sequence[Operator]) -
             raise GraphError(f"{where}: there is no time for operator {quoted(name)}")
     costs = [found[name] for name in names]
     if sum(costs) > MAX_COST:
-        raise GraphError(f"{where}: the operators take more than {MAX_COST / _PICOSECONDS:,.0f} s")
+        raise GraphError(f"{where}: the operators take more than {_MOST} s")
     return costs

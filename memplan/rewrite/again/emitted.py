@@ -1,4 +1,4 @@
-"""Writes a sequence in which operators run again as a graph, with copied operators and tensors."""
+"""Writes a sequence with re-runs and moves as a graph, with copied operators and tensors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.rewrite.again.columns import Again
+from memplan.rewrite.effects import MOVE_BACK, MOVE_OUT
 
 __all__ = ["Emitted", "emit"]
 
@@ -19,10 +20,12 @@ class Emitted:
     Attributes
     ----------
     graph
-        What runs again is a copy: "conv_3 (again)" makes "x (again)". A result of the program keeps
-        its name in its last copy, other tensors in their first one.
+        What runs again is a copy: "conv_3 (again)" makes "x (again)". What is moved is read by
+        "x (out)", right after its last use, which makes "x (outside)"; of that "x (back)" makes
+        "x (moved back)". A result of the program keeps its name in its last copy, other tensors in
+        their first one.
     operators
-        By operator of the graph: which operator of the given graph it is.
+        By operator of the graph: which operator of the given graph it is; -1 for one that moves.
     """
 
     graph: Graph
@@ -32,8 +35,9 @@ class Emitted:
 def emit(question: Again, runs: Iterable[int]) -> Emitted:
     """Return a sequence as a graph. Each read takes the latest copy.
 
-    The views of a copy that a reader needs are made right before it, by copies of the operators
-    that make them; this needs no memory beside that of the copy.
+    What is moved back more than once is written outside once. The views of a copy that a reader
+    needs are made right before it, by copies of the operators that make them; this needs no memory
+    beside that of the copy.
 
     Parameters
     ----------
@@ -53,6 +57,7 @@ class _Emitter:
         graph = self._graph = question.graph
         problem = question.problem
         self._total = Counter(runs)
+        self._outside: dict[int, int] = {}  # by storage: the tensor in the other memory
         self._maker = {s: op for s, op in enumerate(problem.maker.tolist()) if op >= 0}
         self._makes: dict[int, list[int]] = {}
         for storage, op in self._maker.items():
@@ -73,8 +78,16 @@ class _Emitter:
 
     def emit(self) -> Emitted:
         """Emit all runs, and the views of results that are handed out."""
-        for op in self._runs:
-            self._run(op)
+        leaving = self._find_leaving()
+        for storage in leaving.get(-1, ()):
+            self._move_out(storage)
+        for at, op in enumerate(self._runs):
+            if op < len(self._graph.operators):
+                self._run(op)
+            else:
+                self._move_back(op - len(self._graph.operators))
+            for storage in leaving.get(at, ()):
+                self._move_out(storage)
         for tensor in sorted(self._question.handed_out):
             self._read(tensor)
         graph = self._graph.changed(
@@ -111,6 +124,39 @@ class _Emitter:
             ),
         )
 
+    def _find_leaving(self) -> dict[int, list[int]]:
+        """Return the storages that are moved out after a run: after the last use before that."""
+        program, count = self._question.problem.program, len(self._graph.operators)
+        last: dict[int, int] = {}
+        leaving: dict[int, list[int]] = {}
+        uses: dict[int, list[int]] = {}
+        moved = sorted({run - count for run in self._runs if run >= count})
+        for storage in moved:
+            for user in program.users(storage).tolist():
+                uses.setdefault(user, []).append(storage)
+        for at, run in enumerate(self._runs):
+            if run >= count and run - count in moved:
+                leaving.setdefault(last.get(run - count, -1), []).append(run - count)
+                moved.remove(run - count)
+            for storage in uses.get(run, ()):
+                last[storage] = at
+        return leaving
+
+    def _move_out(self, storage: int) -> None:
+        tensor = self._question.moved[storage]
+        inside, name = self._read(tensor), self._graph.tensors[tensor].name
+        self._outside[storage] = self._add_copy(tensor, "outside", Kind.OUTSIDE)
+        outside = (self._outside[storage],)
+        self._append(-1, Operator(f"{name} (out)", MOVE_OUT, (inside,), outside))
+
+    def _move_back(self, storage: int) -> None:
+        tensor, run = self._question.moved[storage], len(self._graph.operators) + storage
+        self._copy[storage] += 1
+        self._ran[run] += 1
+        name = f"{self._graph.tensors[tensor].name} {_describe(self._ran[run], 'back')}"
+        back = (self._make(tensor, "moved back"),)
+        self._append(-1, Operator(name, MOVE_BACK, (self._outside[storage],), back))
+
     def _append(self, op: int, operator: Operator) -> None:
         self._ran[op] += 1
         self._operators.append(operator)
@@ -127,23 +173,23 @@ class _Emitter:
                 self._lay_over(tensor)
         return self._now.get(tensor, tensor)
 
-    def _make(self, tensor: int) -> int:
+    def _make(self, tensor: int, word: str = "again") -> int:
         """Return a tensor of a new copy: itself, or one that is new."""
         storage = self._question.storage_of.get(tensor, -1)
         copy = self._copy_of[tensor] = self._copy[storage]
-        is_kept = tensor not in self._now
+        is_kept = tensor not in self._now and word == "again"
         if storage in self._maker and tensor in self._question.handed_out:
-            is_kept = copy == self._total[self._maker[storage]]
-        self._now[tensor] = tensor if is_kept else self._add_copy(tensor)
+            moves = self._total[len(self._graph.operators) + storage]
+            is_kept = copy == self._total[self._maker[storage]] + moves
+        self._now[tensor] = tensor if is_kept else self._add_copy(tensor, word)
         return self._now[tensor]
 
-    def _add_copy(self, tensor: int) -> int:
+    def _add_copy(self, tensor: int, word: str, kind: Kind = Kind.INTERMEDIATE) -> int:
         old = self._graph.tensors[tensor]
         number = 1
-        while (name := f"{old.name} {_describe(number)}") in self._names:
+        while (name := f"{old.name} {_describe(number, word)}") in self._names:
             number += 1
         self._names.add(name)
-        kind = Kind.INTERMEDIATE if old.kind is Kind.OUTPUT else old.kind
         self._tensors.append(Tensor(name, old.bytes, kind, old.dtype, old.shape))
         return len(self._tensors) - 1
 
@@ -154,6 +200,6 @@ class _Emitter:
             self._views[new] = View(new, self._read(old.base), old.offset)
 
 
-def _describe(number: int) -> str:
+def _describe(number: int, word: str = "again") -> str:
     """Return how a copy is told from the first one."""
-    return "(again)" if number == 1 else f"(again {number})"
+    return f"({word})" if number == 1 else f"({word} {number})"

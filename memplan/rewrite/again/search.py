@@ -12,7 +12,7 @@ import numpy as np
 
 from memplan import _core
 from memplan.errors import GraphError, PlanError, quoted
-from memplan.graph import Graph, Layout
+from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.plan import Status
 from memplan.problem import (
     GivenOrderBound,
@@ -40,7 +40,7 @@ from memplan.rewrite.order import (
     reorder,
     require_one_stream,
 )
-from memplan.sizes import parse_size
+from memplan.sizes import parse_rates, parse_size
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, of_graph
 
@@ -77,9 +77,11 @@ class Recomputed:
     order
         By place in `ordered`: the index of the outermost operator in the given graph.
     runs
-        The indices in the given graph of the operators, in the order in which they run.
+        The indices in the given graph of the operators, in the order in which they run. `n + t`
+        moves tensor `t` back, if the graph has `n` operators.
     operators
-        By operator of `loaded`: its index in the given graph. Views of copies are among them.
+        By operator of `loaded`: its index in the given graph, or -1 for one that moves a tensor.
+        Views of copies are among them.
     capacity
         The bytes that the load may have.
     given_peak, peak
@@ -87,11 +89,12 @@ class Recomputed:
     plain
         The cost of running every operator once.
     extra
-        The cost of the runs beyond the first ones.
+        The cost of the runs beyond the first ones, and of all moves.
     bound
-        Proved: no order and no re-runs within the capacity have a smaller extra cost.
+        Proved: no order, re-runs and moves within the capacity have a smaller extra cost.
     order_bound
-        Proved: no re-runs have a smaller one while first runs keep the order of `ordered`.
+        Proved: no re-runs and moves have a smaller one while first runs are in the order of
+        `ordered`.
     status
         `optimal` if the extra cost is the bound; with `order=False`, if it is `order_bound`.
     floor
@@ -145,8 +148,22 @@ class Recomputed:
 
     @property
     def repeated(self) -> int:
-        """The number of runs beyond the first ones."""
-        return len(self.runs) - len(self.order)
+        """The number of runs of operators beyond the first ones."""
+        return len(self.runs) - len(self.order) - len(self.moved)
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """The names of the tensors that are moved out, each time that one comes back."""
+        count = len(self.order)
+        assert self.given.graph is not None
+        return tuple(
+            self.given.graph.tensors[run - count].name for run in self.runs if run >= count
+        )
+
+    @property
+    def outside(self) -> int:
+        """The most bytes that are in the other memory at one time."""
+        return lay_out(self.graph, include=(Kind.OUTSIDE,)).problem.max_load
 
     @property
     def share(self) -> float:
@@ -167,9 +184,10 @@ class Recomputed:
 
     def summary(self) -> str:
         """Return the outcome in one line."""
+        moves = f"{len(self.moved)} moves, " if self.moved else ""
         found = (
             f"load {self.given_peak} -> {self.peak} bytes, {self.repeated} operators run again, "
-            f"{self.share:.2%} more work"
+            f"{moves}{self.share:.2%} more work"
         )
         if self.status is Status.OPTIMAL:
             return f"{found}; optimal: no re-runs cost less"
@@ -212,6 +230,7 @@ def recompute(
     capacity: int | str,
     *,
     costs: Costs | None = None,
+    spill: str | None = None,
     order: bool = True,
     timeout: float | None = None,
     states: int | None = None,
@@ -219,8 +238,9 @@ def recompute(
 ) -> Recomputed:
     """Make a program fit by running some of its operators again, at the least cost that is found.
 
-    A result that is read much later need not be kept: what makes it runs again. First the order of
-    operators with the least load is taken, if the given one does not fit.
+    A result that is read much later need not be kept: what makes it runs again, or it is moved to
+    another memory and back. First the order of operators with the least load is taken, if the given
+    one does not fit.
 
     Parameters
     ----------
@@ -232,12 +252,16 @@ def recompute(
     costs
         Seconds by the name of an operator, or a file of them in CSV with the columns
         `operator,seconds`. Without it, a roofline: see `memplan.rewrite.again.costs`.
+    spill
+        How fast tensors are moved to another memory and back: "25GB/s", or "12GB/s,25GB/s" to write
+        and to read. While they are, nothing else runs. Without it, nothing is moved.
     order
         Whether first runs may leave the given order.
     timeout
         In seconds: half of it for the search of an order.
     states
-        A limit on the work of each search, for results that are the same on every machine.
+        A limit on the work of each search, for results that are the same on every machine. With it,
+        re-runs and moves together never cost more than either alone.
     pure
         Types of operators that do nothing but compute their results, though memplan does not know
         them.
@@ -263,6 +287,7 @@ def recompute(
     better = model if isinstance(model, Reordered) else None
     loaded = load_program(model.given if isinstance(model, Reordered) else model)
     size, seconds = parse_size(capacity), check_seconds(timeout)
+    rates = None if spill is None else parse_rates(spill)
     if states is not None:
         check_whole(states, "states", 1, MAX_COUNT)
     given, pure = lay_out_again(loaded, in_place=False), tuple(pure)
@@ -280,7 +305,7 @@ def recompute(
         if moved.problem.max_load < given_peak:
             ordered, places = moved, better.order
     assert ordered.layout is not None
-    question = again_of(ordered.layout, costs)
+    question = again_of(ordered.layout, costs, rates)
     left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - begun))
     if left is None and states is None:
         states = _STATES
@@ -300,8 +325,8 @@ def recompute(
         ordered,
         new,
         places,
-        tuple(places[op] for op in found.runs),
-        tuple(places[op] for op in emitted.operators),
+        question.to_file(found.runs, places),
+        tuple(-1 if op < 0 else places[op] for op in emitted.operators),
         size,
         given_peak,
         new.problem.max_load,
@@ -328,6 +353,7 @@ def verify_recompute(
     recomputed: Recomputed,
     *,
     costs: Costs | None = None,
+    spill: str | None = None,
 ) -> RecomputeClaim:
     """Check that a program with re-runs computes what the given one does, and what is said of it.
 
@@ -336,7 +362,7 @@ def verify_recompute(
 
     Parameters
     ----------
-    model, costs
+    model, costs, spill
         As `recompute` got them.
     recomputed
         Its result.
@@ -362,11 +388,11 @@ def verify_recompute(
     if not is_in_order(ordered.layout.graph, graph, order):
         raise PlanError("the operators that run again are not those of the program")
     problem = recomputed.problem
-    question = again_of(ordered.layout, costs)
+    rates = None if spill is None else parse_rates(spill)
+    question = again_of(ordered.layout, costs, rates)
     if question.problem.fingerprint != problem.fingerprint:
         raise PlanError("the re-runs are of another program, or with other costs")
-    place = {op: at for at, op in enumerate(order)}
-    sequence = [place[op] for op in recomputed.runs]
+    sequence = question.from_file(recomputed.runs, order)
     outside = _find_load_outside(loaded.layout, problem)
     claim = check_recompute(
         problem,

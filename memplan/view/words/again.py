@@ -1,4 +1,4 @@
-"""Programs whose operators run again, in a terminal: what it costs, and what is proved."""
+"""Programs with re-runs and moves, in a terminal: what they cost, and what is proved."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from memplan.view.words.parts import (
 __all__ = ["describe_re_runs", "describe_recomputed", "find_least", "list_lever"]
 
 
+_MOST_NAMES = 3
+
+
 def describe_recomputed(found: Recomputed) -> RenderableType:
     """Return loads, costs and bounds, and the operators that run again most dearly."""
     facts: list[Fact] = [
@@ -30,8 +33,9 @@ def describe_recomputed(found: Recomputed) -> RenderableType:
         ("load, given order", exact(found.given_peak)),
         ("load, before re-runs", exact(found.ordered.problem.max_load)),
         ("load", f"{exact(found.peak)}, within {exact(found.capacity)}"),
-        ("floor", f"{exact(found.floor)}{_name_floor(found)}: no order and no re-runs need less"),
+        ("floor", f"{exact(found.floor)}{_name_floor(found)}: {_list_ways(found)} need less"),
         ("run again", describe_re_runs(found)),
+        *_list_moves(found),
         ("bound, any order", f"{found.share_of(found.bound):.2%} more work"),
         ("bound, this order", f"{found.share_of(found.order_bound):.2%} more work"),
         ("status", _describe_status(found)),
@@ -48,10 +52,12 @@ def describe_recomputed(found: Recomputed) -> RenderableType:
 
 def describe_re_runs(found: Recomputed) -> str:
     """Return how many operators run again, and what that costs."""
-    if not found.repeated:
+    if not (found.repeated or found.moved):
         return "nothing; the program fits without"
-    times = plural(found.repeated, "run")
-    return f"{times} more, {found.share:.2%} more work; {_describe_bound(found)}"
+    runs = [f"{plural(found.repeated, 'run')} more"] if found.repeated else []
+    moves = [f"{plural(len(found.moved), 'move')} out and back"] if found.moved else []
+    what = " and ".join((*runs, *moves))
+    return f"{what}, {found.share:.2%} more work; {_describe_bound(found)}"
 
 
 def list_lever(found: Reordered | Recomputed) -> tuple[Fact, Fact]:
@@ -70,17 +76,33 @@ def find_least(found: Reordered | Recomputed) -> int:
     return found.floor if isinstance(found, Recomputed) else found.bound
 
 
+def _list_moves(found: Recomputed) -> list[Fact]:
+    """Return what is moved to the other memory, the first few by name."""
+    if not found.moved:
+        return []
+    names = list(dict.fromkeys(found.moved))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    shown = ", ".join(map(quote_name, names[:_MOST_NAMES])) + more
+    return [("moved", f"{shown}; at most {exact(found.outside)} are outside")]
+
+
+def _list_ways(found: Recomputed) -> str:
+    """Return what the bounds are about."""
+    moves = (found.problem.move >= 0).any()
+    return "no order, no re-runs and no moves" if moves else "no order and no re-runs"
+
+
 def _describe_bound(found: Recomputed) -> str:
     if found.bound == found.extra:
-        return "proved: no order and no re-runs cost less"
+        return f"proved: {_list_ways(found)} cost less"
     return f"at least {found.share_of(found.bound):.2%} in any order"
 
 
 def _describe_status(found: Recomputed) -> str:
     if found.status is not Status.OPTIMAL:
         return f"{found.status}: it fits"
-    what = "order and no re-runs" if found.bound == found.extra else "re-runs in this order"
-    return f"optimal: no {what} cost less"
+    what = _list_ways(found) if found.bound == found.extra else "no re-runs in this order"
+    return f"optimal: {what} cost less"
 
 
 def _name_floor(found: Recomputed) -> str:

@@ -7,19 +7,20 @@ at most `COPIES` times. A result is kept during one interval for each run, and a
 a time fit into the capacity. Each run falls into an interval of everything that it reads.
 
 As in the paper, a first search looks for a sequence that fits: it minimises the capacity. A second
-one minimises the cost, from the sequence of the first. Beyond the paper, operators may make several
-results, and need a workspace; results may be given or wanted.
+one minimises the cost, from the sequence of the first. The paper uses constraints of reservoirs for
+the intervals into which runs fall; here, Booleans say which ones they are. Beyond the paper,
+operators may make several results, and need a workspace; results may be given or wanted.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.problem import RecomputeProblem
+from memplan_lab.baselines._cp_model import search
 from memplan_lab.bench.orders.program import OrderLists, program_of
 from memplan_lab.extras import require
 
@@ -27,7 +28,6 @@ __all__ = ["COPIES", "WORKERS", "Found", "solve"]
 
 COPIES = 2
 WORKERS = 2
-_TICK = 0.02  # seconds between two looks at the CPU time
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +92,10 @@ def solve(
 
 
 def _search(cp: Any, model: Any, seconds: float) -> tuple[Any, Any]:
-    """Run CP-SAT in a thread of its own; check its CPU time, and Ctrl-C, in this one."""
     solver = cp.CpSolver()
     solver.parameters.num_workers = WORKERS
-    solver.parameters.catch_sigint_signal = False
     begun = time.process_time()
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(solver.solve, model)
-        try:
-            while not answer.done() and time.process_time() - begun < seconds:
-                wait([answer], _TICK)
-        finally:
-            while not answer.done():
-                solver.stop_search()  # it has no effect on a search that is about to begin
-                wait([answer], _TICK)
-    return solver, answer.result()
+    return solver, search(solver, model, lambda: time.process_time() - begun >= seconds)
 
 
 @dataclass(slots=True)
