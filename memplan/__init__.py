@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memplan.fitting import fit
     from memplan.formats import load_plan, save
     from memplan.paths import plan_paths
-    from memplan.pipeline import Arranged, arrange
+    from memplan.pipeline import Arranged, Tradeoff, arrange, tradeoff
     from memplan.plan import Plan, Status
     from memplan.planning import Planned, plan_model
     from memplan.problem import Buffer, Gap, Problem, Reserved
@@ -76,6 +76,7 @@ __all__ = [
     "Selection",
     "Status",
     "Together",
+    "Tradeoff",
     "UnsupportedError",
     "__version__",
     "arrange",
@@ -94,6 +95,7 @@ __all__ = [
     "reorder",
     "save",
     "solve",
+    "tradeoff",
     "verify",
     "verify_order",
     "verify_recompute",
@@ -144,6 +146,8 @@ _HOMES = {
     "reorder": "memplan.rewrite",
     "save": "memplan.formats",
     "solve": "memplan.solvers",
+    "Tradeoff": "memplan.pipeline",
+    "tradeoff": "memplan.pipeline",
     "verify": "memplan.referee",
     "verify_order": "memplan.rewrite",
     "verify_recompute": "memplan.rewrite",

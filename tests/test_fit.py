@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_programs import chain
 
 import memplan as mp
 from memplan import fitting
 from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.pictures import Each, Read, Window
+from memplan.graph.pictures import Each, Read
 from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
 from memplan.rewrite import find_floor
 from memplan.sizes import parse_size
@@ -22,34 +23,6 @@ from memplan.sources.graph_json import write_graph
 from memplan.targets.c_writer import CHeader
 
 MOBILE = Path("examples/models/mobile.tflite")
-
-
-def picture(name: str, rows: int, depth: int, kind: Kind = Kind.INTERMEDIATE) -> Tensor:
-    """Return a picture of eight columns, of one byte for each element."""
-    return Tensor(name, rows * 8 * depth, kind, "int8", (1, rows, 8, depth))
-
-
-def chain(*depths: int, whole: frozenset[int] = frozenset()) -> Graph:
-    """Return convolutions of 16 rows, one behind the other; `whole` ones mix all rows."""
-    last = len(depths) - 1
-    tensors = tuple(
-        picture(f"t{at}", 16, depth, {0: Kind.INPUT, last: Kind.OUTPUT}.get(at, Kind.INTERMEDIATE))
-        for at, depth in enumerate(depths)
-    )
-    window = Window(3, before=1)
-    operators = tuple(
-        Operator(
-            f"conv{at}",
-            "Conv",
-            (at,),
-            (at + 1,),
-            reads=() if at in whole else (Read(at, window, window),),
-            why_whole="it mixes all rows" if at in whole else "",
-            macs=9 * tensors[at + 1].bytes,
-        )
-        for at in range(last)
-    )
-    return Graph("net", tensors, operators, (0,), (last,), row_axis=1)
 
 
 def branches() -> Graph:

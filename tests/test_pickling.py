@@ -111,6 +111,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Round": lambda: follow("trace"),
     "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
     "Status": lambda: mp.Status.FITS,
+    "Tradeoff": lambda: mp.tradeoff(skip(), points=2),
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
     "arrange": None,  # arranged
@@ -128,6 +129,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "reorder": None,  # reordered
     "save": None,
     "solve": None,  # a plan
+    "tradeoff": None,  # a tradeoff
     "verify": None,
     "verify_order": lambda: mp.verify_order(RESIDUAL, mp.reorder(RESIDUAL)),
     "verify_recompute": lambda: mp.verify_recompute(skip(), recompute()),

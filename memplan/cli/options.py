@@ -240,6 +240,15 @@ Spill = Annotated[
         "write and to read.",
     ),
 ]
+Costs = Annotated[
+    str | None,
+    typer.Option(
+        "--costs",
+        metavar="FILE",
+        help="Measured times in CSV: operator,seconds. Without them, multiplications and bytes "
+        "are counted.",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(

@@ -31,15 +31,7 @@ def command(
             help="The most that may be live at one time: 1048576, 1MiB, 96K.",
         ),
     ],
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            "--costs",
-            metavar="FILE",
-            help="Measured times in CSV: operator,seconds. Without them, multiplications and bytes "
-            "are counted.",
-        ),
-    ] = None,
+    costs: options.Costs = None,
     spill: options.Spill = None,
     out: Annotated[
         str | None,

@@ -2,11 +2,12 @@
 
 `arrange` is the one way from a program to another one that needs less: it shares out time and work,
 and keeps the best; `plan_in_order` and `plan_again` are the cases of one lever. A `Writer` is what
-it knows of a runtime.
+it knows of a runtime. `tradeoff` aims it at one size after the other.
 """
 
 from memplan.pipeline.arranged import Arranged, Draft, Step
 from memplan.pipeline.arranging import arrange, plan_again, plan_in_order
+from memplan.pipeline.tradeoffs import Tradeoff, TradeoffPoint, tradeoff
 from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "Draft",
     "Plain",
     "Step",
+    "Tradeoff",
+    "TradeoffPoint",
     "Variant",
     "Writer",
     "Written",
@@ -22,4 +25,5 @@ __all__ = [
     "graph_of",
     "plan_again",
     "plan_in_order",
+    "tradeoff",
 ]

@@ -52,9 +52,9 @@ class Run:
         self._found: Reordered | None = None
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []
-        self._drafts: list[Draft] = []
         self._interrupted = False
-        self.limits: list[Limits | Recomputed] = []  # what re-runs cost at least
+        self.drafts: list[Draft] = []
+        self.limits: list[Limits] = []  # what re-runs cost at least
 
     @property
     def has_operators(self) -> bool:
@@ -64,7 +64,7 @@ class Run:
     @property
     def best(self) -> Draft:
         """The draft with the smallest arena; of equal ones the first."""
-        return min(self._drafts, key=lambda draft: draft.arena)
+        return min(self.drafts, key=lambda draft: draft.arena)
 
     @property
     def fits(self) -> bool:
@@ -113,7 +113,7 @@ class Run:
         else:
             planned = _take_load(variant.loaded, in_place=in_place)
         draft = Draft(variant, planned, self._writer.write(variant, planned), point, extra)
-        self._drafts.append(draft)
+        self.drafts.append(draft)
         return draft
 
     def _draft_anyway(self, variant: Variant, *, in_place: bool, extra: float = 0.0) -> Draft:
@@ -123,7 +123,7 @@ class Run:
         except PlanningInterrupted as stop:
             planned, self._interrupted = stop.planned, True
         draft = Draft(variant, planned, self._writer.write(variant, planned), extra=extra)
-        self._drafts.append(draft)
+        self.drafts.append(draft)
         return draft
 
     def note(self, lever: str, words: str, extra: float = 0.0) -> None:
@@ -176,6 +176,7 @@ class Run:
         order: bool,
         pure: tuple[str, ...],
         costs: Costs | None = None,
+        spill: str | None = None,
         max_extra: float = inf,
     ) -> None:
         """Plan the program with re-runs that cost least."""
@@ -188,6 +189,7 @@ class Run:
                 order=order,
                 pure=pure,
                 costs=costs,
+                spill=spill,
                 max_extra=max_extra,
             )
         except PlanError as error:
@@ -258,7 +260,7 @@ class Run:
                 if made is None:
                     raise
                 break
-            self.limits.append(found)
+            self.limits.append(found.limits)
             if found.share > max_extra + 1e-12:
                 break
             made = draft(self._writer.put_again(self._given, found), found)
@@ -309,7 +311,7 @@ class Run:
         return self._frontier.explain(self._frontier.points[0])
 
     def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> Draft:
-        for known in self._drafts if nodes is None else ():
+        for known in self.drafts if nodes is None else ():
             if known.point == point:
                 return known
         assert self._frontier is not None
@@ -366,7 +368,7 @@ class Run:
             comparison = self._compare(best)
             if comparison is None or not comparison.difference:
                 break
-            self._drafts = [each for each in self._drafts if each is not best]
+            self.drafts = [each for each in self.drafts if each is not best]
             self._different = max(self._different or 0.0, comparison.difference)
             found = True
         return found
@@ -387,7 +389,7 @@ class Run:
             self._writer.has_runtime,
             self._capacity,
             time.perf_counter() - self._begun,
-            tuple(self._drafts),
+            tuple(self.drafts),
             self._interrupted,
             self._different,
         )
@@ -397,7 +399,7 @@ class Run:
         if not self.fits:
             return self.best
         assert self._capacity is not None
-        fit = [draft for draft in self._drafts if draft.arena <= self._capacity]
+        fit = [draft for draft in self.drafts if draft.arena <= self._capacity]
         return min(fit, key=lambda draft: (draft.extra, draft.arena))
 
 

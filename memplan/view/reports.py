@@ -11,9 +11,16 @@ from rich.console import Console, RenderableType
 if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
     from memplan.analysis.inspection import Inspection
-    from memplan.pipeline import Arranged
+    from memplan.pipeline import Arranged, Tradeoff
 
-__all__ = ["of_arranged", "of_comparison", "of_inspection", "render_html", "render_plain"]
+__all__ = [
+    "of_arranged",
+    "of_comparison",
+    "of_inspection",
+    "of_tradeoff",
+    "render_html",
+    "render_plain",
+]
 
 _WIDTH = 140
 
@@ -36,6 +43,13 @@ def of_arranged(found: Arranged) -> str:
     from memplan.view.words.fitting import describe_arranged
 
     return render_plain(describe_arranged(found))
+
+
+def of_tradeoff(found: Tradeoff) -> str:
+    """Return the report of `memplan tradeoff`."""
+    from memplan.view.words.tradeoff import describe_tradeoff
+
+    return render_plain(describe_tradeoff(found))
 
 
 def of_inspection(found: Inspection) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from command_line import refused, told
 from rich.console import Console
+from small_programs import training_step
 
 import memplan as mp
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.rewrite.again import search
 from memplan.sources.graph_json import write_graph
 
@@ -27,15 +27,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder of its own, in which is a training step of 1,200 bytes of load."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
-    tensors = [Tensor("image", 40, Kind.INPUT), *(Tensor(f"x{i}", 200) for i in range(5))]
-    operators = [Operator(f"f{i}", "CONV", (i,), (i + 1,)) for i in range(5)]
-    last = 5
-    for i in reversed(range(5)):
-        tensors.append(Tensor(f"g{i}", 200, Kind.INTERMEDIATE if i else Kind.OUTPUT))
-        operators.append(Operator(f"b{i}", "CONV", (last, i + 1), (len(tensors) - 1,)))
-        last = len(tensors) - 1
-    graph = Graph("step", tuple(tensors), tuple(operators), (0,), (last,))
-    (tmp_path / "step.json").write_text(write_graph(graph))
+    (tmp_path / "step.json").write_text(write_graph(training_step()))
 
 
 def test_what_runs_again_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:

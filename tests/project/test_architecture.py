@@ -34,7 +34,12 @@ LAB_MAY_IMPORT = rules("room of the laboratory")
 # the methods that do.
 DRAWN_BY = (
     *("problem/problem.py", "plan.py", "planning.py", "sources/loaded.py"),
-    *("pipeline/arranged.py", "analysis/inspection.py", "analysis/compare.py"),
+    *(
+        "pipeline/arranged.py",
+        "pipeline/tradeoffs.py",
+        "analysis/inspection.py",
+        "analysis/compare.py",
+    ),
 )
 
 HEAVY = (

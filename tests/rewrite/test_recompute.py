@@ -16,6 +16,7 @@ import pytest
 import strategies_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_programs import training_step
 
 import memplan as mp
 from memplan import _core
@@ -39,17 +40,9 @@ def make(operators: list[Operator], tensors: list[Tensor], **fields: Any) -> Gra
     return Graph("net", tuple(tensors), tuple(operators), inputs, outputs, **fields)
 
 
-def step(depth: int = 5, **fields: Any) -> Graph:
-    """Return a training step: what operators make on the way there is read on the way back."""
-    tensors = [Tensor("image", 8, Kind.INPUT)]
-    tensors += [Tensor(f"x{i}", 100) for i in range(depth)]
-    operators = [Operator(f"f{i}", "CONV", (i,), (i + 1,)) for i in range(depth)]
-    last = depth
-    for i in reversed(range(depth)):
-        tensors.append(Tensor(f"g{i}", 100, Kind.INTERMEDIATE if i else Kind.OUTPUT))
-        operators.append(Operator(f"b{i}", "CONV", (last, i + 1), (len(tensors) - 1,)))
-        last = len(tensors) - 1
-    return make(operators, tensors, **fields)
+def step(depth: int = 5) -> Graph:
+    """Return a training step with an input of 8 bytes, and 100 for all else."""
+    return training_step(depth, 100, 8)
 
 
 def question_of(graph: Graph, rates: tuple[int, int] | None = None) -> Again:

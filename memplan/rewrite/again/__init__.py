@@ -1,6 +1,7 @@
 """Recomputation: operators run again, so that their results need not be kept."""
 
-from memplan.rewrite.again.costs import Costs
+from memplan.rewrite.again.columns import Again, again_of
+from memplan.rewrite.again.costs import Costs, estimate_cost
 from memplan.rewrite.again.emitted import Emitted
 from memplan.rewrite.again.search import (
     Limits,
@@ -11,11 +12,14 @@ from memplan.rewrite.again.search import (
 )
 
 __all__ = [
+    "Again",
     "Costs",
     "Emitted",
     "Limits",
     "NoRunsError",
     "Recomputed",
+    "again_of",
+    "estimate_cost",
     "recompute",
     "verify_recompute",
 ]

@@ -13,7 +13,7 @@ from memplan.files import read_text
 from memplan.graph import Graph, Operator
 from memplan.problem.again import MAX_COST
 
-__all__ = ["Costs", "find_costs", "time_of_move"]
+__all__ = ["Costs", "estimate_cost", "find_costs", "time_of_move"]
 
 Costs = str | os.PathLike[str] | Mapping[str, float]
 """A file in CSV with the columns `operator,seconds`, or the same as a mapping."""
@@ -54,7 +54,7 @@ def find_costs(
     free = frozenset(views)
     if costs is None:
         found = [
-            0 if at in free else _estimate(graph, operator)
+            0 if at in free else estimate_cost(graph, operator)
             for at, operator in enumerate(graph.operators)
         ]
         found += moves
@@ -75,8 +75,8 @@ def time_of_move(size: int, rates: tuple[int, int]) -> int:
     return sum(-(-size * _PICOSECONDS // rate) for rate in rates)
 
 
-def _estimate(graph: Graph, operator: Operator) -> int:
-    """Return the roofline of an operator, rounded up."""
+def estimate_cost(graph: Graph, operator: Operator) -> int:
+    """Return the roofline of an operator in picoseconds, rounded up."""
     inside = list(operator.walk())
     moved = sum(
         graph.tensors[tensor].bytes for each in inside for tensor in {*each.inputs, *each.outputs}

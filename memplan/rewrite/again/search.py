@@ -59,6 +59,23 @@ __all__ = [
 _STATES: Final = 20_000  # of a search without a limit
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What is proved of a capacity; see `Recomputed`.
+
+    `is_impossible` says whether it is proved that no sequence fits.
+    """
+
+    capacity: int
+    plain: int
+    bound: int
+    order_bound: int
+    floor: int
+    floor_operator: str
+    is_impossible: bool = False
+    interrupted: bool = False
+
+
 @dataclass(frozen=True, repr=False)
 class Recomputed:
     """A program in which operators run again, and what re-runs cost at least.
@@ -175,6 +192,19 @@ class Recomputed:
         return cost / self.plain if self.plain else 0.0
 
     @property
+    def limits(self) -> Limits:
+        """What is proved of the capacity."""
+        return Limits(
+            self.capacity,
+            self.plain,
+            self.bound,
+            self.order_bound,
+            self.floor,
+            self.floor_operator,
+            interrupted=self.interrupted,
+        )
+
+    @property
     def gains_nothing(self) -> bool:
         """Whether it is proved that re-runs never help: the program needs its floor without any."""
         return self.ordered.problem.max_load <= self.floor
@@ -192,18 +222,6 @@ class Recomputed:
         if self.status is Status.OPTIMAL:
             return f"{found}; optimal: no re-runs cost less"
         return f"{found}; at least {self.share_of(self.bound):.2%}"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is known of a capacity for which no re-runs were found; see `Recomputed`."""
-
-    capacity: int
-    plain: int
-    bound: int
-    order_bound: int
-    floor: int
-    floor_operator: str
 
 
 class NoRunsError(PlanError):
@@ -316,7 +334,16 @@ def recompute(
     names, plain = question.problem.program.operators, question.problem.plain
     floor_operator = names[floor_op] if floor_op >= 0 else ""
     if not found.runs or size < floor:
-        limits = Limits(size, plain, found.bound, found.order_bound, floor, floor_operator)
+        limits = Limits(
+            size,
+            plain,
+            found.bound,
+            found.order_bound,
+            floor,
+            floor_operator,
+            is_impossible=size < floor or found.status == "infeasible",
+            interrupted=found.interrupted,
+        )
         raise NoRunsError(_explain(found, limits, ordered.problem.max_load), limits)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bokeh.models import ColumnDataSource, Range1d
     from bokeh.plotting import figure as Figure  # noqa: N812
 
-__all__ = ["document", "scale", "scripts"]
+__all__ = ["check_bokeh", "document", "renumber", "scale", "scripts", "style_axes"]
 
 _LEFT, _RIGHT = 78, 14  # pixels at the sides of every frame, so that all line up; see `plans.js`
 _FONT = "system-ui, sans-serif"
@@ -42,7 +42,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
     MissingExtraError
         If Bokeh is not installed.
     """
-    _check_bokeh()
+    check_bokeh()
     from bokeh.document import Document
     from bokeh.models import Range1d
 
@@ -78,7 +78,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
             _add_lines(each)
             document.add_root(each)
         _add_peak(memory, load, at)
-    made: dict[str, Any] = _renumber(document.to_json(deferred=False))
+    made: dict[str, Any] = renumber(document.to_json(deferred=False))
     return made
 
 
@@ -90,7 +90,7 @@ def scripts() -> list[str]:
     MissingExtraError
         If Bokeh is not installed.
     """
-    _check_bokeh()
+    check_bokeh()
     from bokeh.resources import Resources
 
     return list(Resources(mode="inline", log_level="warn", components=["bokeh", "bokeh-gl"]).js_raw)
@@ -98,13 +98,14 @@ def scripts() -> list[str]:
 
 def scale() -> list[str]:
     """Return colours for amounts, from little to much, which differ in grey too."""
-    _check_bokeh()
+    check_bokeh()
     from bokeh.palettes import Viridis256
 
     return list(Viridis256)
 
 
-def _check_bokeh() -> None:
+def check_bokeh() -> None:
+    """Refuse a page, before the work, if Bokeh is not installed."""
     require("bokeh", extra="view")
 
 
@@ -135,13 +136,20 @@ def _make_figure(name: str, time: Range1d, value: Range1d, label: str, backend: 
     )
     drawn.xaxis.ticker = BasicTicker(min_interval=1, desired_num_ticks=8)  # time is whole
     drawn.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    style_axes(drawn)
+    return drawn
+
+
+def style_axes(drawn: Figure) -> None:
+    """Give the axes of a figure the font of the page, and amounts that read well."""
+    from bokeh.models import NumeralTickFormatter
+
     drawn.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     drawn.yaxis.ticker.desired_num_ticks = 5
     for axis in (drawn.xaxis, drawn.yaxis):
         axis.axis_label_text_font_style = "normal"
         axis.axis_label_text_font = axis.major_label_text_font = _FONT
         axis.minor_tick_line_color = None
-    return drawn
 
 
 def _fill_memory(drawn: Figure, at: int, reserved: dict[str, list[float]]) -> None:
@@ -254,7 +262,7 @@ def _make_source(name: str, *columns: str) -> ColumnDataSource:
     return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
-def _renumber(document: Any) -> Any:
+def renumber(document: Any) -> Any:
     """Renumber all models from 0, because Bokeh counts on from document to document."""
     numbers: dict[str, str] = {}
 

@@ -17,7 +17,7 @@ from string import Template
 from memplan.view.units import plural
 from memplan.view.verdict import Verdict
 
-__all__ = ["markup"]
+__all__ = ["list_notes", "make_page", "markup"]
 
 _SCRIPTS = (
     *("numbers", "memory", "skyline", "colours", "raster", "names", "plans", "view"),
@@ -54,24 +54,47 @@ def markup(
     notes
         The assumptions and omissions of the reader of the model; any text.
     """
-    # One function, so that nothing of it is a global name but `window.memplan`.
-    ours = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
-    scripts = [_inline(each) for each in (*libraries, f'(() => {{\n"use strict";\n{ours}\n}})();')]
-    hashes = " ".join(f"'sha256-{_digest(each)}'" for each in scripts)
-    return Template(_asset("page.html")).substitute(
-        policy=_POLICY.format(hashes=hashes),
+    return make_page(
+        "page",
+        _SCRIPTS,
+        libraries,
         title=html.escape(title),
         headline=html.escape(headline.text),
         grade=headline.grade,
-        notes=_list(notes),
-        style=_asset("page.css"),
+        notes=list_notes(notes),
         data=data,
         figures=figures,
+    )
+
+
+def make_page(template: str, names: Sequence[str], libraries: Sequence[str], **fields: str) -> str:
+    """Return a template with its fields, the style sheet and scripts, and the policy for them.
+
+    Parameters
+    ----------
+    template
+        Its name.
+    names
+        Of our scripts, in this order.
+    libraries
+        Scripts that ours need.
+    fields
+        HTML for the fields of the template.
+    """
+    # One function, so that nothing of it is a global name but `window.memplan`.
+    ours = "\n".join(_asset(f"{name}.js") for name in names)
+    scripts = [_inline(each) for each in (*libraries, f'(() => {{\n"use strict";\n{ours}\n}})();')]
+    hashes = " ".join(f"'sha256-{_digest(each)}'" for each in scripts)
+    return Template(_asset(f"{template}.html")).substitute(
+        fields,
+        policy=_POLICY.format(hashes=hashes),
+        style=_asset("page.css"),
         scripts="\n".join(f"<script>{each}</script>" for each in scripts),
     )
 
 
-def _list(notes: Sequence[str]) -> str:
+def list_notes(notes: Sequence[str]) -> str:
+    """Return the notes about how the file was read, as a list that can be closed."""
     if not notes:
         return ""
     items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)

@@ -1,0 +1,120 @@
+"""`memplan tradeoff`: what less memory costs in more work."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output, reading
+
+if TYPE_CHECKING:
+    from memplan.pipeline import Tradeoff, TradeoffPoint
+
+NAME = "tradeoff"
+EXAMPLES = (
+    "memplan tradeoff model.onnx --dim batch=8",
+    "memplan tradeoff model.tflite -o tradeoff.html",
+)
+
+
+def command(
+    input: options.Input,
+    out: Annotated[
+        str | None,
+        options.write_to(
+            "Draw memory against work: a page (.html), or a picture (.png, .svg, .pdf)."
+        ),
+    ] = None,
+    points: Annotated[
+        int,
+        typer.Option("--points", min=1, max=1000, help="How many sizes are tried with each lever."),
+    ] = 8,
+    costs: options.Costs = None,
+    spill: options.Spill = None,
+    in_place: options.InPlace = False,
+    dim: options.Dim = None,
+    pure: options.Pure = None,
+    *,
+    limits: options.Limits,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what less memory costs in more work, and what is proved of that.
+
+    Another order of operators costs nothing; re-runs and bands of rows repeat work, and --spill
+    moves tensors. Each line is a
+    program with a verified plan that no other one beats in both. `memplan fit INPUT SIZE` writes
+    it. Without --timeout or --nodes, each search ends after 1,000 nodes.
+    """
+    output.check_output(out, input, *([costs] if costs else []))
+    form = output.choose_drawing(out, input)
+    loaded = reading.read_input(input, options.Model(dim))
+
+    from memplan.pipeline import tradeoff
+
+    asked: dict[str, Any] = {"in_place": in_place, "costs": costs, "spill": spill}
+    found = tradeoff(loaded, points=points, pure=pure or (), **asked, **vars(limits))
+    if as_json:
+        output.line(output.make_json(_summarise(found)))
+    else:
+        from memplan.view.words.tradeoff import describe_tradeoff
+
+        output.console().print(describe_tradeoff(found))
+    if out is not None:
+        from memplan.formats import write_text
+        from memplan.view import picture
+        from memplan.view.page.tradeoff import html
+        from memplan.view.tradeoff import draw
+
+        if form == "html":
+            write_text(out, html(found, title=Path(input).name))
+        else:
+            picture.write(draw(found), out)
+    if found.interrupted:
+        output.message("interrupted: the points so far are shown")
+
+
+def _summarise(found: Tradeoff) -> dict[str, Any]:
+    """Return the facts for scripts: bytes, and shares of the work of one plain run."""
+    return {
+        "given": found.given.arena,
+        "points": [_summarise_point(found, point) for point in found.points],
+        "limits": [
+            {
+                "capacity": limit.capacity,
+                "bound": round(found.share_of(limit.bound), 9),
+                "order_bound": round(found.share_of(limit.order_bound), 9),
+                "impossible": limit.is_impossible,
+            }
+            for limit in found.limits
+        ],
+        "floor": {"bytes": found.floor, "operator": found.floor_operator},
+        "least": {"bytes": found.least, "why": found.why},
+        "gains_nothing": found.gains_nothing,
+        "no_bands": found.no_bands,
+        "picoseconds": found.plain,
+        "interrupted": found.interrupted,
+        "seconds": round(found.seconds, 6),
+        "notes": [asdict(note) for note in found.notes],
+    }
+
+
+def _summarise_point(found: Tradeoff, point: TradeoffPoint) -> dict[str, Any]:
+    bands, again = point.draft.point, point.again
+    return {
+        "arena": point.arena,
+        "extra": round(point.extra, 9),
+        "bound": None if point.bound is None else round(point.bound, 9),
+        "order_bound": None if point.order_bound is None else round(point.order_bound, 9),
+        "levers": list(point.levers),
+        "runs": None if again is None else list(again.runs),
+        "moved": None if again is None else list(again.moved),
+        "regions": None
+        if bands is None
+        else [asdict(region) | {"kept": sorted(region.kept)} for region in bands.regions],
+        "extra_macs": None
+        if bands is None or found.frontier is None
+        else round(found.frontier.extra(bands), 9),
+    }
