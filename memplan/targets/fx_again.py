@@ -25,6 +25,7 @@ from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.effects import draws
 from memplan.sources.torch_export.builder import shorten_type
 from memplan.sources.torch_export.scope import never_drops
+from memplan.targets._fx_moves import Moves
 from memplan.targets._fx_parts import HELPERS, take_apart
 
 __all__ = ["Step", "measured_graph", "recompute"]
@@ -91,12 +92,16 @@ def recompute(
     args: tuple[Any, ...] | None = None,
     *,
     costs: Costs | None = None,
+    spill: str | None = None,
     order: bool = True,
     timeout: float | None = None,
     states: int | None = None,
     pure: Iterable[str] = (),
 ) -> Step:
     """Return a training step that allocates no more than a capacity, by running operators again.
+
+    With `spill`, it also moves results to host memory and back: pinned memory for a GPU; for a CPU,
+    memory that PyTorch does not allocate.
 
     The step runs a few times as it is, on the CPU, to find what its kernels take in memory and
     time, and which tensors share memory. This needs the memory of the plain step.
@@ -112,7 +117,7 @@ def recompute(
     costs
         As of `memplan.recompute`; by default the times of these runs. Operators have the names of
         nodes.
-    order, timeout, states, pure
+    spill, order, timeout, states, pure
         As of `memplan.recompute`.
 
     Returns
@@ -132,7 +137,14 @@ def recompute(
     module, graph, times = _measure(program, args)
     costs = times if costs is None else costs
     found = search(
-        graph, capacity, costs=costs, order=order, timeout=timeout, states=states, pure=pure
+        graph,
+        capacity,
+        costs=costs,
+        spill=spill,
+        order=order,
+        timeout=timeout,
+        states=states,
+        pure=pure,
     )
     return Step(program, _emit(module, found), found, costs)
 
@@ -302,9 +314,14 @@ def _emit(module: Any, found: Recomputed) -> Any:
     for node in module.graph.nodes:
         if node.op in ("placeholder", "get_attr"):
             now[node] = graph.node_copy(node)
+    moves = Moves(graph, now)
     for each in found.graph.operators:
+        if each.origin is None:
+            moves.write(each)
+            continue
         node = nodes[each.origin]
         now[node] = graph.node_copy(node, now.__getitem__)
+        moves.note_results(node, each)
         for part in node.users:
             if part.target is operator.getitem:
                 now[part] = graph.node_copy(part, now.__getitem__)

@@ -120,6 +120,28 @@ def test_a_step_runs_in_the_memory_that_was_planned(
 
 
 @pytest.mark.parametrize("make", [transformer, pictures])
+def test_results_move_to_host_memory_and_back(
+    make: Callable[[], tuple[Any, tuple[Any, ...]]],
+) -> None:
+    """Tests bits and the measured peak, which the memory outside is no part of."""
+    model, args = make()
+    program = training_program(model, args, mean)
+    before, costs = measured(program)
+    expected: list[Any] = []
+    for share, rate in ((0.7, "1000GB/s"), (0.85, "5GB/s")):
+        step = fx_again.recompute(
+            program, int(share * before), costs=costs, spill=rate, states=1_000
+        )
+        inputs = step.inputs(*args)
+        expected = expected or list(program.graph_module(*inputs))
+        assert all_equal(list(step.module(*inputs)), expected)
+        assert step.found.peak / 1.02 <= peak_of(step.module, inputs) <= 1.02 * step.found.peak
+        assert step.found.peak <= share * before
+        assert step.found.moved
+        verify_recompute(step.found.given, step.found, costs=costs, spill=rate)
+
+
+@pytest.mark.parametrize("make", [transformer, pictures])
 def test_a_step_does_what_autograd_does(
     make: Callable[[], tuple[Any, tuple[Any, ...]]],
 ) -> None:
