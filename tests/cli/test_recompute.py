@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,63 @@ def test_times_that_were_measured(capsys: pytest.CaptureFixture[str], tmp_path: 
     (tmp_path / "times.csv").write_text("operator,seconds\nf9,1\n")
     line = refused(capsys, "recompute", "step.json", "-c", "1040", "--costs", "times.csv")
     assert line == 'memplan: times.csv: the program has no operator "f9"'
+
+
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        ("f0,1\nf0,2", ':3: operator "f0" has two times'),
+        ("f0,-1", 'operator "f0" takes "-1" seconds; it must be a number of at least 0'),
+        ("f9,1", 'the program has no operator "f9"'),
+        ("f0,1", 'there is no time for operator "f1"'),
+        ("f0", ":2: a line must have an operator and its seconds"),
+    ],
+)
+@pytest.mark.parametrize("command", [("recompute", "-c", "1040"), ("tradeoff",)])
+def test_times_that_are_none(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+    times: str,
+    sentence: str,
+) -> None:
+    """Tests one sentence each, which names the file."""
+    (tmp_path / "times.csv").write_text(f"operator,seconds\n{times}\n")
+    line = refused(capsys, command[0], "step.json", *command[1:], "--costs", "times.csv")
+    assert line.startswith("memplan: times.csv")
+    assert sentence in line
+
+
+@pytest.mark.parametrize("command", [("recompute", "-c", "1040"), ("tradeoff",)])
+def test_a_cycle_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Tests that the sentence names the operator that waits for itself, and the tensor."""
+    record = json.loads(write_graph(training_step()))
+    record["operators"][0]["inputs"].append("g0")
+    (tmp_path / "cycle.json").write_text(json.dumps(record))
+    line = refused(capsys, command[0], "cycle.json", *command[1:])
+    assert '"f0"' in line
+    assert '"g0"' in line
+
+
+def test_what_may_not_run_again_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Tests a program that fits only if an operator runs again that draws random numbers."""
+    graph = training_step()
+    random = replace(graph.operators[0], type="Dropout")
+    drawn = replace(graph, operators=(random, *graph.operators[1:]), source="onnx")
+    with pytest.raises(mp.PlanError) as caught:
+        mp.recompute(drawn, 700)
+    words = str(caught.value)
+    assert "below the floor of 800" in words
+    assert '200 bytes of it are "x0", as operator "f0" may not run again: it draws random' in words
+    assert "may not run again" not in refused(capsys, "recompute", "step.json", "-c", "600")
+    kept = mp.recompute(drawn, 1040)
+    assert kept.runs.count(0) == 1
+    costs = {each.name: 1.0 for each in graph.operators}
+    assert mp.recompute(drawn, 1040, costs=costs).runs.count(0) == 1
 
 
 def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,7 +200,7 @@ class TestWhatMayRunAgain:
     )
     def test_random_numbers_effects_and_writes(self, source: str, type_: str) -> None:
         """Tests types that do more than compute their results, beside one that does not."""
-        graph = step(2, source=source)
+        graph = replace(step(2), source=source)
         first = replace(graph.operators[0], type=type_)
         others = [replace(each, type="aten.conv") for each in graph.operators[1:]]
         again = names_again(replace(graph, operators=(first, *others)))

@@ -14,7 +14,7 @@ from memplan.problem import RecomputeProblem
 from memplan.problem.columns import NONE
 from memplan.rewrite.again.costs import Costs, find_costs, time_of_move
 from memplan.rewrite.columns import order_problem
-from memplan.rewrite.effects import shared_by, updates
+from memplan.rewrite.effects import Shared, shared_by, updates
 from memplan.rewrite.hazards import find_uses
 
 __all__ = ["Again", "again_of"]
@@ -43,6 +43,8 @@ class Again:
         Tensors that are needed after the last operator.
     moved
         By storage that may be moved: the tensor that fills it.
+    once
+        By operator that may not run again: why, in a few words.
     """
 
     graph: Graph
@@ -51,6 +53,7 @@ class Again:
     views: frozenset[int]
     handed_out: frozenset[int]
     moved: Mapping[int, int]
+    once: Mapping[int, str]
 
     def to_file(self, runs: Iterable[int], order: Sequence[int]) -> tuple[int, ...]:
         """Return a sequence with the numbers of operators in the file.
@@ -115,16 +118,16 @@ def again_of(
     for n, found in uses.items():
         for use in found:
             touched[use.operator].add(n)
-    again = [
-        not state & touched[at]
-        and _computes(graph, operator)
-        and all(
-            maker[number_of[place[tensor]]] == at if place[tensor] in number_of else False
-            for tensor in operator.outputs
-            if tensor in place
-        )
-        for at, operator in enumerate(graph.operators)
-    ]
+    once: dict[int, str] = {}
+    for at, operator in enumerate(graph.operators):
+        made = [place[tensor] for tensor in operator.outputs if tensor in place]
+        why = _find_effect(graph, operator)
+        if state & touched[at]:
+            why = why or "it reads or writes what an operator writes over"
+        elif any(n not in number_of or maker[number_of[n]] != at for n in made):
+            why = why or "what it makes is tied to the memory of other tensors"
+        if why:
+            once[at] = why
     moved = {
         number: roots[0]
         for n, number in number_of.items()
@@ -142,23 +145,29 @@ def again_of(
     problem = RecomputeProblem(
         program,
         np.array(times[: len(graph.operators)], dtype=np.int64),
-        np.array(again, dtype=np.bool_),
+        np.array([at not in once for at in range(len(graph.operators))], dtype=np.bool_),
         maker,
         move,
     )
     storage_of = {tensor: number_of[n] for tensor, n in place.items() if n in number_of}
-    return Again(graph, problem, storage_of, views, frozenset(iterate_wanted(graph)), moved)
+    wanted = frozenset(iterate_wanted(graph))
+    return Again(graph, problem, storage_of, views, wanted, moved, once)
 
 
-def _computes(graph: Graph, operator: Operator) -> bool:
-    """Return whether an operator makes the same results of the same inputs, and does no more."""
-    return not (
-        operator.blocks
-        or not operator.outputs
-        or updates(operator)
-        or shared_by(graph, operator)
-        or operator.type in _RANDOM.get(graph.source, ())
-    )
+def _find_effect(graph: Graph, operator: Operator) -> str:
+    """Return what an operator does beside making results of its inputs alone, or nothing."""
+    shared = shared_by(graph, operator)
+    if operator.blocks:
+        return "it has blocks of operators"
+    if not operator.outputs:
+        return "it makes nothing"
+    if updates(operator):
+        return "it writes over an input"
+    if Shared.WORLD in shared:
+        return "it has effects outside of the program"
+    if shared or operator.type in _RANDOM.get(graph.source, ()):
+        return "it draws random numbers"
+    return ""
 
 
 def _find_views(

@@ -26,6 +26,7 @@ from memplan.problem import (
 from memplan.referee import RecomputeClaim
 from memplan.referee import verify_order as check_order
 from memplan.referee import verify_recompute as check_recompute
+from memplan.rewrite.again.blame import blame_operator
 from memplan.rewrite.again.columns import again_of
 from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.again.emitted import Emitted, emit
@@ -344,7 +345,10 @@ def recompute(
             is_impossible=size < floor or found.status == "infeasible",
             interrupted=found.interrupted,
         )
-        raise NoRunsError(_explain(found, limits, ordered.problem.max_load), limits)
+        words = _explain(found, limits, ordered.problem.max_load)
+        if size < floor:
+            words += blame_operator(question, floor_op)
+        raise NoRunsError(words, limits)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)
     return Recomputed(
