@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -64,6 +65,14 @@ def command(
     limit: Annotated[
         float, typer.Option("--limit", min=0.0, help="CPU seconds of a peer, for each capacity.")
     ] = 600.0,
+    training: Annotated[
+        bool,
+        typer.Option(
+            "--training",
+            help="Run training steps of PyTorch instead, beside its own means to save memory: "
+            "resnet18, resnet50, bert, gpt. One thread.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object for each capacity.")
     ] = False,
@@ -74,9 +83,12 @@ def command(
     Costs are in per cent of running every operator once, and times are CPU times. Peers start from
     the order from which our search starts. A * says that a peer has proved its answer.
     """
-    from memplan_lab.bench import again, tables
+    from memplan_lab.bench import again
     from memplan_lab.bench.again import tables as texts
 
+    if training:
+        _train(program, share, seconds=timeout, states=states, as_json=as_json, markdown=markdown)
+        return
     rows = []
     for row in again.measure(
         again.cases(program, data),
@@ -93,11 +105,42 @@ def command(
         raise MemplanError(f"the suite has no program {' or '.join(map(quoted, program or ['']))}")
     if as_json:
         return
-    for title, headings, made in (
-        ("Re-runs", texts.headings(rows), texts.lines(rows)),
-        ("All", texts.SUMMARY_HEADINGS, texts.summary(rows)),
-    ):
-        if markdown:
-            output.line(tables.markdown(headings, list(made), (0,)))
-        else:
-            output.console().print(tables.terminal(title, headings, list(made), (0,)))
+    _show("Re-runs", texts.headings(rows), texts.lines(rows), markdown=markdown)
+    _show("All", texts.SUMMARY_HEADINGS, texts.summary(rows), markdown=markdown)
+
+
+def _train(
+    names: list[str] | None,
+    shares: list[float] | None,
+    *,
+    seconds: float | None,
+    states: int | None,
+    as_json: bool,
+    markdown: bool,
+) -> None:
+    """Measure training steps, and print them."""
+    from memplan_lab.bench.again import steps
+
+    for name in names or ():
+        if name not in steps.STEPS:
+            known = ", ".join(steps.STEPS)
+            raise MemplanError(f"there is no training step {quoted(name)}; there are {known}")
+    rows = []
+    for name in names or steps.STEPS:
+        for row in steps.measure(name, shares or steps.SHARES, seconds=seconds, states=states):
+            rows.append(row)
+            if as_json:
+                output.line(json.dumps(asdict(row)))
+    if not as_json:
+        _show("Training steps", steps.HEADINGS, steps.lines(rows), markdown=markdown)
+
+
+def _show(
+    title: str, headings: Sequence[str], lines: Iterable[tuple[str, ...]], *, markdown: bool
+) -> None:
+    from memplan_lab.bench import tables
+
+    if markdown:
+        output.line(tables.markdown(headings, list(lines), (0,)))
+    else:
+        output.console().print(tables.terminal(title, headings, list(lines), (0,)))
