@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <random>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "again/backward.h"
 #include "again/cut.h"
 #include "again/timeline.h"
 #include "check.h"
@@ -573,6 +575,41 @@ void check_many(unsigned rounds, bool moves) {
               tally.best, tally.proved, tally.closed);
   CHECK(tally.proved * 100 >= tally.possible * 92);
   CHECK(tally.best * 100 >= tally.possible * 95);
+}
+
+// Whether every first run comes after those of the operators before it in the given order.
+bool keeps_order(const std::vector<OperatorIdx>& runs) {
+  OperatorIdx next = 0;
+  for (const OperatorIdx op : runs) next += op == next ? 1 : 0;
+  return static_cast<std::size_t>(next) == std::set(runs.begin(), runs.end()).size();
+}
+
+TEST(sequences_from_the_end_are_legal_and_fit) {
+  int found = 0;
+  const unsigned rounds = check::rounds(300, 20000);
+  for (unsigned seed = 0; seed < rounds; ++seed) {
+    Builder builder(seed);
+    const RecomputeProblem problem = builder.build({12, seed % 3 == 0});
+    std::vector<OperatorIdx> order(problem.cost.size());
+    std::iota(order.begin(), order.end(), 0);
+    const again::Model model = again::make_model(problem);
+    for (const int percent : {100, 85, 70, 55}) {
+      const Bytes capacity = load_of(problem, order).peak * percent / 100;
+      again::BackwardOptions options;
+      options.free_order = builder.one_in(2);
+      options.thorough = builder.one_in(2);
+      options.width = static_cast<std::size_t>(builder.pick(1, 8));
+      options.price = again::usual_byte_price(model, capacity) + builder.pick(-4, 6);
+      Stopper stopper(1e9);
+      order::Counter counter(std::int64_t{1} << 40, stopper);
+      const auto runs = again::run_backward(model, order, capacity, options, counter);
+      if (!runs) continue;
+      ++found;
+      CHECK(load_of(problem, *runs).peak <= capacity);
+      CHECK(options.free_order || keeps_order(*runs));
+    }
+  }
+  CHECK(found > static_cast<int>(rounds));
 }
 
 TEST(bounds_and_sequences_agree_with_an_exact_search) {

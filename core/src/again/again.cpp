@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "again/backward.h"
 #include "again/branch.h"
 #include "again/cut.h"
 #include "again/model.h"
@@ -62,6 +63,7 @@ class RecomputeSearch {
       bound_ = best_moment_.found.bound;
       if (!is_closed()) bound_in_order();
       if (!is_closed()) search_by_running();
+      if (!is_closed()) search_backwards();
       if (!is_closed() && !options_.free_order) bound_over_moments(kShareOfMoments);
       if (!is_closed() && options_.rules.repair) search_by_repair();
       if (!is_closed()) bound_over_moments(1.0);
@@ -275,6 +277,28 @@ class RecomputeSearch {
     }
   }
 
+  // From the end of the order, with several prices of a byte. Wider searches are only for programs
+  // into which nothing fits yet.
+  void search_backwards() {
+    const int usual = usual_byte_price(model_, capacity_);
+    for (const BackwardOptions& each : kBackwards) {
+      if (each.thorough && has_runs()) return;
+      BackwardOptions options = each;
+      options.free_order = options_.free_order;
+      for (int change = -4; change <= 6; change += 2) {
+        options.price = usual + change;
+        auto runs = run_backward(model_, given_, capacity_, options, counter_);
+        if (runs && check_runs(model_, *runs) == nullptr) take_pruned(std::move(*runs));
+        if (is_closed() || counter_.is_over()) return;
+      }
+    }
+  }
+
+  void take_pruned(std::vector<OperatorIdx> runs) {
+    prune(model_, capacity_, runs);
+    take(std::move(runs));
+  }
+
   void search_by_repair() {
     Stopper stopper(left() * (1 - kShareOfMoments), options_.interrupt);
     order::Counter counter(options_.budget.nodes, stopper);
@@ -306,9 +330,7 @@ class RecomputeSearch {
 
   void run_order(const Scoring& scoring, order::Counter& counter) {
     auto runs = simulate(model_, given_, capacity_, scoring, counter);
-    if (!runs) return;
-    prune(model_, capacity_, *runs);
-    take(std::move(*runs));
+    if (runs) take_pruned(std::move(*runs));
   }
 
   // Powers of two, by storage.
@@ -353,6 +375,8 @@ class RecomputeSearch {
     return std::move(result_);
   }
 
+  static constexpr BackwardOptions kBackwards[] = {
+      {true, 1, false, 0}, {true, 8, true, 0}, {true, 30, true, 0}, {true, 100, true, 0}};
   static constexpr Scoring kExponents[] = {{2, 2, 2}, {2, 2, 1}, {1, 2, 2}, {2, 2, 0},
                                            {0, 2, 2}, {2, 1, 2}, {2, 0, 2}, {1, 1, 2}};
 
