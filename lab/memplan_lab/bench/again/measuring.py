@@ -15,6 +15,7 @@ from memplan.rewrite.again.search import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,
+    order_certificate_of,
 )
 from memplan.rewrite.order import core_problem
 from memplan_lab.bench.again import checkmate, moccasin
@@ -78,7 +79,7 @@ class Row:
     bound
         No sequence that fits costs less, in any order; checked by the referee.
     order_bound
-        None costs less whose first runs keep the order that the search started from.
+        None costs less whose first runs keep the order that the search started from; checked too.
     status
         "optimal", "feasible", "unknown" or "infeasible"; for any order.
     cpu_seconds
@@ -181,6 +182,8 @@ def _search(
         extra=found.extra if found.runs else None,
         bound=found.bound,
         certificate=bound_certificate_of(found),
+        order_bound=found.order_bound,
+        order_certificate=order_certificate_of(found),
         floor=found.floor,
         floor_certificate=floor_certificate_of(found),
     )
@@ -194,7 +197,7 @@ def _search(
         plain=problem.plain,
         extra=claim.extra if found.runs else None,
         bound=claim.bound,
-        order_bound=found.order_bound,
+        order_bound=claim.order_bound,
         status=found.status,
         cpu_seconds=used,
     )
@@ -212,9 +215,10 @@ def _ask(name: str, problem: RecomputeProblem, row: Row, limit: float) -> Answer
     extra = None
     if found.runs is not None:
         extra = verify_recompute(problem, found.runs, row.capacity).extra
-        if extra < row.bound:
+        if extra < row.order_bound:
             raise MemplanError(
-                f"{row.name}: {name} found re-runs that cost {extra}, below the proved {row.bound}"
+                f"{row.name}: {name} found re-runs that cost {extra}, but {row.order_bound} is "
+                "proved to be the least cost in this order"
             )
     return Answer(extra, found.is_optimal or found.is_refuted, used)
 

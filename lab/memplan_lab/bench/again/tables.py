@@ -47,7 +47,7 @@ def _tell_floor(row: Row) -> str:
 def _tell_proved(row: Row) -> str:
     if row.status in ("optimal", "infeasible"):
         return "yes"
-    return "in order" if row.extra is not None and row.extra == row.order_bound else "no"
+    return "in order" if row.extra is not None and row.extra <= row.order_bound else "no"
 
 
 def _tell(answer: Answer | None, row: Row) -> tuple[str, str]:
