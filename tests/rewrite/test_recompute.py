@@ -293,6 +293,29 @@ class TestRecompute:
         assert mp.reorder(found.loaded).peak <= found.peak
         assert recompute(found.loaded, 400).peak <= 400
 
+    @pytest.mark.parametrize(
+        ("sizes", "hidden"),
+        [
+            ((100, 100, 0), 2000),  # it leaves beside one operator, and comes back beside another
+            ((150, 50, 50), 1000),  # the next operator waits until it has left
+            ((100, 100, 100), 1000),  # it is back once the last one but its reader is done
+        ],
+    )
+    def test_moves_beside_operators(self, sizes: tuple[int, ...], hidden: int) -> None:
+        """Tests how much of two moves of a nanosecond hides behind operators that take as long."""
+        made = [Tensor(name, size) for name, size in zip("yzw", sizes, strict=True)]
+        tensors = [Tensor("in", 0, Kind.INPUT), Tensor("x", 100), *made]
+        tensors.append(Tensor("out", 0, Kind.OUTPUT))
+        inputs = {"make": (0,), "a": (0,), "b": (2,), "c": (3,), "join": (1, 4)}
+        operators = [
+            Operator(name, "CONV", reads, (at,))
+            for at, (name, reads) in enumerate(inputs.items(), 1)
+        ]
+        costs = dict.fromkeys(inputs, 1e-9) | {"make": 1e-6}
+        graph = make(operators, tensors)
+        found = recompute(graph, 200, spill="100GB/s", costs=costs, order=False)
+        assert (found.moved, found.moving, found.hidden) == (("x",), 2000, hidden)
+
     def test_what_never_moves(self) -> None:
         """Tests what several operators write, what is given and handed out, and blocks."""
         names = ("image", *(f"x{i}" for i in range(5)), *(f"g{i}" for i in range(4, -1, -1)))
@@ -408,6 +431,7 @@ class TestRecompute:
         except mp.PlanError:
             return
         claim = verify_recompute(graph, found, spill=spill)
+        assert 0 <= found.hidden <= found.moving <= max(found.extra, 0)
         assert found.peak <= capacity
         assert claim.bound >= found.bound
 

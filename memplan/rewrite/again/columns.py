@@ -138,7 +138,7 @@ def again_of(
     }
     moves = {}
     if rates is not None:
-        moves = {number: time_of_move(int(program.size[number]), rates) for number in moved}
+        moves = {number: time_of_move(int(program.size[number]), *rates) for number in moved}
     times = find_costs(graph, views, costs, tuple(moves.values()))
     move = np.full(len(maker), -1, dtype=np.int64)
     move[list(moves)] = times[len(graph.operators) :]

@@ -70,8 +70,8 @@ def find_costs(
     return found
 
 
-def time_of_move(size: int, rates: tuple[int, int]) -> int:
-    """Return how long it takes to write some bytes to another memory and to read them back."""
+def time_of_move(size: int, *rates: int) -> int:
+    """Return how long it takes to move some bytes, once at each of these rates."""
     return sum(-(-size * _PICOSECONDS // rate) for rate in rates)
 
 

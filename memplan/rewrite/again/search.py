@@ -27,9 +27,10 @@ from memplan.referee import RecomputeClaim
 from memplan.referee import verify_order as check_order
 from memplan.referee import verify_recompute as check_recompute
 from memplan.rewrite.again.blame import blame_operator
-from memplan.rewrite.again.columns import again_of
+from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.again.emitted import Emitted, emit
+from memplan.rewrite.again.overlap import Overlap, find_overlap
 from memplan.rewrite.columns import order_problem
 from memplan.rewrite.effects import require_known
 from memplan.rewrite.order import (
@@ -131,6 +132,9 @@ class Recomputed:
         Work of the search.
     seconds
         Wall time.
+    moving, hidden
+        What moves take if nothing runs meanwhile, and how much of that is hidden if operators run
+        beside them, within the capacity.
     """
 
     given: Loaded
@@ -157,6 +161,8 @@ class Recomputed:
     interrupted: bool = False
     states: int = 0
     seconds: float = 0.0
+    moving: int = 0
+    hidden: int = 0
 
     @property
     def graph(self) -> Graph:
@@ -376,6 +382,7 @@ def recompute(
         found.interrupted,
         found.nodes,
         time.perf_counter() - begun,
+        *_find_overlap(new, question, emitted, rates, size),
     )
 
 
@@ -447,6 +454,21 @@ def verify_recompute(
     if recomputed.bound > claim.extra:
         raise PlanError(f"the bound of {recomputed.bound} is above the cost of a sequence")
     return claim._replace(peak=new.problem.max_load, floor=max(claim.floor, outside))
+
+
+def _find_overlap(
+    new: Loaded,
+    question: Again,
+    emitted: Emitted,
+    rates: tuple[int, int] | None,
+    capacity: int,
+) -> Overlap:
+    """Return what moves take, alone and beside operators."""
+    assert new.layout is not None
+    if rates is None:
+        return Overlap(0, 0)
+    times = [int(question.problem.cost[op]) if op >= 0 else 0 for op in emitted.operators]
+    return find_overlap(new.layout, times, rates, capacity)
 
 
 def _find_load_outside(layout: Layout, problem: RecomputeProblem) -> int:

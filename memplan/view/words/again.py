@@ -83,7 +83,11 @@ def _list_moves(found: Recomputed) -> list[Fact]:
     names = list(dict.fromkeys(found.moved))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     shown = ", ".join(map(quote_name, names[:_MOST_NAMES])) + more
-    return [("moved", f"{shown}; at most {exact(found.outside)} are outside")]
+    hidden = f"{found.hidden / found.moving:.0%}" if found.hidden else "none"
+    return [
+        ("moved", f"{shown}; at most {exact(found.outside)} are outside"),
+        ("moves beside work", f"{hidden} of their time would be hidden, within the capacity"),
+    ]
 
 
 def _list_ways(found: Recomputed) -> str:
