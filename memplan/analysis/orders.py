@@ -9,13 +9,15 @@ import numpy as np
 
 from memplan.errors import MemplanError
 from memplan.problem import OrderProblem
-from memplan.rewrite import Reordered, reorder
+from memplan.rewrite import Recomputed, Reordered, recompute, reorder
+from memplan.rewrite.again import Limits, NoRunsError
 from memplan.rewrite.columns import order_problem
 from memplan.sources import Loaded, lay_out_again
 
-__all__ = ["Cut", "Move", "Moves", "cut_of", "explain_moves", "try_orders"]
+__all__ = ["Cut", "Move", "Moves", "cut_of", "explain_moves", "try_less", "try_orders"]
 
 _STATES = 20_000  # so that a question beside others stays cheap
+_RE_RUNS = 300  # states of the same for re-runs
 _SECONDS = 2.0
 
 
@@ -146,6 +148,15 @@ def try_orders(loaded: Loaded, *, in_place: bool = False) -> Reordered | str:
         return reorder(loaded, in_place=in_place, timeout=_SECONDS, states=_STATES)
     except MemplanError as error:
         return str(error)
+
+
+def try_less(found: Reordered, peak: int) -> Recomputed | Limits:
+    """Return the re-runs that a short search finds for a tenth less memory, or what is proved."""
+    capacity = max(peak * 9 // 10, 1)
+    try:
+        return recompute(found, capacity, timeout=_SECONDS, states=_RE_RUNS)
+    except NoRunsError as error:
+        return error.limits
 
 
 def _add_up(problem: OrderProblem, storages: Collection[int]) -> int:

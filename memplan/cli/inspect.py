@@ -142,6 +142,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
             "irreducible": shortage.irreducible,
         },
         "order": _summarise_order(found),
+        "less": _summarise_less(found),
         "arena": None if found.loaded.arena is None else asdict(found.loaded.arena),
         "out_of_memory": [_summarise_refusal(each) for each in found.refusals],
         "notes": [asdict(note) for note in found.loaded.notes],
@@ -167,6 +168,24 @@ def _summarise_order(found: Inspection) -> dict[str, Any] | None:
     if isinstance(found.order, str):
         return {"refused": found.order}
     return None if found.order is None else summarise(found.order)
+
+
+def _summarise_less(found: Inspection) -> dict[str, Any] | None:
+    """Return what a tenth less memory costs, as a share of one plain run; `None` if not tried."""
+    from memplan.rewrite import Recomputed
+
+    less = found.less
+    if less is None:
+        return None
+    plain, limits = less.plain or 1, less.limits if isinstance(less, Recomputed) else less
+    return {
+        "capacity": less.capacity,
+        "extra": round(less.share, 9) if isinstance(less, Recomputed) else None,
+        "bound": round(less.bound / plain, 9),
+        "order_bound": round(less.order_bound / plain, 9),
+        "impossible": limits.is_impossible,
+        "floor": {"bytes": less.floor, "operator": less.floor_operator},
+    }
 
 
 def _list_live(found: Inspection) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import command_line
 import pytest
+from small_programs import training_step
 
 from memplan import yardsticks
 from memplan.cli import main
@@ -327,3 +328,29 @@ def test_equal_blocks_are_fused_together(capsys: pytest.CaptureFixture[str]) -> 
     assert [name for run in fused["runs"] for name in run] == fused["operators"]
     assert fused["not_stored"] == fused["ids"]
     assert fused["saved"] == found["max_load"]["bytes"] // 4
+
+
+def test_what_a_tenth_less_memory_costs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Tests a training step, an inference, and an order that is enough; in words and as data."""
+    step, fan = tmp_path / "step.json", str(ROOT / "examples" / "structures" / "fan.graph.json")
+    step.write_text(write_graph(training_step()))
+    network = str(ROOT / "examples" / "structures" / "bert_base.graph.json")
+    for path, words, extra, impossible in (
+        (
+            str(step),
+            "costs 5.17% more work (proved: no less): see `memplan tradeoff`.",
+            True,
+            False,
+        ),
+        (network, "is not reached by any order and any re-runs, proved: operator", None, True),
+        (fan, "costs no more work: another order is enough.", False, False),
+    ):
+        assert main(["inspect", path]) == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+        assert main(["inspect", path, "--json"]) == 0
+        less = json.loads(capsys.readouterr().out)["less"]
+        assert less["impossible"] is impossible
+        assert less["extra"] is None if extra is None else (less["extra"] > 0) is extra
+        assert extra is None or less["bound"] == less["extra"]
+    assert main(["inspect", str(ROOT / "examples" / "five.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["less"] is None

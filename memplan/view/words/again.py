@@ -9,10 +9,12 @@ from rich.text import Text
 
 from memplan.plan import Status
 from memplan.rewrite import Recomputed, Reordered
+from memplan.rewrite.again import Limits
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import (
     GOOD,
     MOST_ROWS,
+    OPEN,
     Fact,
     list_facts,
     make_name,
@@ -20,7 +22,7 @@ from memplan.view.words.parts import (
     quote_name,
 )
 
-__all__ = ["describe_re_runs", "describe_recomputed", "find_least", "list_lever"]
+__all__ = ["describe_less", "describe_re_runs", "describe_recomputed", "find_least", "list_lever"]
 
 
 _MOST_NAMES = 3
@@ -58,6 +60,26 @@ def describe_re_runs(found: Recomputed) -> str:
     moves = [f"{plural(len(found.moved), 'move')} out and back"] if found.moved else []
     what = " and ".join((*runs, *moves))
     return f"{what}, {found.share:.2%} more work; {_describe_bound(found)}"
+
+
+def describe_less(found: Recomputed | Limits) -> Text:
+    """Return what a tenth less memory costs, as far as a short search knows."""
+    what = f"10 % less memory, {exact(found.capacity)},"
+    least = found.bound / found.plain if found.plain else 0.0
+    if isinstance(found, Recomputed):
+        if not found.extra:
+            return Text(f"{what} costs no more work: another order is enough.", style=OPEN)
+        proved = "proved: no less" if found.bound == found.extra else f"at least {least:.2%}"
+        return Text(f"{what} costs {found.share:.2%} more work ({proved}): see `memplan tradeoff`.")
+    if found.is_impossible:
+        operator = found.floor_operator
+        needs = f"operator {quote_name(operator)}" if operator else "what is given or wanted"
+        return Text(
+            f"{what} is not reached by any order and any re-runs, proved: {needs} needs "
+            f"{exact(found.floor)}.",
+            style=GOOD,
+        )
+    return Text(f"No re-runs were found for {what[:-1]}: they add at least {least:.2%} more work.")
 
 
 def list_lever(found: Reordered | Recomputed) -> tuple[Fact, Fact]:

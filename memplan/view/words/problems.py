@@ -15,6 +15,7 @@ from memplan.problem.loads import Loads
 from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural
+from memplan.view.words.again import describe_less
 from memplan.view.words.explanations import explanation
 from memplan.view.words.orders import judge_order
 from memplan.view.words.parts import (
@@ -98,6 +99,8 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
     if section is not None:
         if found.order is not None:
             parts += [Text(), judge_order(found.order, most)]
+        if found.less is not None:
+            parts += [Text(), describe_less(found.less)]
         parts += [Text(), describe_savings(found, most)]
         parts += [Text(), Text("Load over time", style="bold"), Curve(loads)]
     return Group(*parts)
