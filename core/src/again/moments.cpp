@@ -19,7 +19,9 @@ constexpr std::int32_t kBitsOfProgram = 10;  // of all costs in the linear progr
 constexpr std::int32_t kBitsOfContradiction = 40;  // of its largest multiplier
 constexpr std::size_t kMostMoments = 12;
 constexpr std::size_t kMostColumns = 20000;
-constexpr std::size_t kMostOrderCases = 2000;
+constexpr std::size_t kFewCases = 256;
+constexpr std::size_t kTries = 2;  // of moments to add, with a few cases
+constexpr std::size_t kManyCases = 4000;
 constexpr std::size_t kMostNeeds = 2000000;  // of a proof
 constexpr std::int64_t kSteps = 50;          // of the simplex method, which count as a node
 constexpr double kWhole = 1e-6;
@@ -67,8 +69,8 @@ class Relaxation {
   Proved prove(const std::vector<double>& y, const std::vector<std::uint8_t>& low,
                const std::vector<std::uint8_t>& high, bool is_impossible) const;
 
-  // The moment at which a solution has most too much beyond the capacity, or -1.
-  OperatorIdx find_worst(const Simplex& simplex) const;
+  // Adds the first runs at which a solution has most too much, in each block one.
+  void list_worst(const Simplex& simplex, std::vector<OperatorIdx>& worst) const;
 
  private:
   std::vector<OperatorIdx> list_times(std::size_t block, const Simplex& simplex) const;
@@ -263,23 +265,28 @@ Proved Relaxation::prove(const std::vector<double>& y, const std::vector<std::ui
 // Between two moments, what is there at the first stays as long as it is needed, and what is made
 // in between too. What runs again does so as late as it can, and what it makes stays until it is
 // read last.
-OperatorIdx Relaxation::find_worst(const Simplex& simplex) const {
+void Relaxation::list_worst(const Simplex& simplex, std::vector<OperatorIdx>& worst) const {
   std::vector<double> change(static_cast<std::size_t>(model_.operators()) + 1, 0.0);
   for (std::size_t block = 0; block <= moments_.size(); ++block) {
     const std::vector<OperatorIdx> time = list_times(block, simplex);
     for (StorageIdx s = 0; s < model_.storages(); ++s) add_stays(block, s, simplex, time, change);
   }
-  double load = 0;
-  double most = static_cast<double>(capacity_) * (1 + 1e-9);
-  OperatorIdx worst = kNoOperator;
-  for (OperatorIdx k = 0; k < model_.operators(); ++k) {
-    load += change[k];
-    const double need = load + static_cast<double>(model_.base + model_.workspace[k]);
-    if (need <= most || std::find(moments_.begin(), moments_.end(), k) != moments_.end()) continue;
-    most = need;
-    worst = k;
+  double load = static_cast<double>(model_.base);
+  OperatorIdx k = 0;
+  for (std::size_t block = 0; block <= moments_.size(); ++block) {
+    double most = static_cast<double>(capacity_) * (1 + 1e-9);
+    OperatorIdx found = kNoOperator;
+    for (; k <= end_of(block); ++k) {
+      load += change[k];
+      const double need = load + static_cast<double>(model_.workspace[k]);
+      const bool is_moment = block < moments_.size() && k == moments_[block];
+      if (is_moment || need <= most) continue;
+      most = need;
+      found = k;
+    }
+    const bool is_new = std::find(worst.begin(), worst.end(), found) == worst.end();
+    if (found != kNoOperator && is_new) worst.push_back(found);
   }
-  return worst;
 }
 
 // By run: before which first run of a block it has to take place again; past the last operator, if
@@ -360,7 +367,7 @@ class Branching {
     Node root;
     root.state = simplex_.state();
     solve(root);
-    worst_ = relaxation_.find_worst(simplex_);
+    relaxation_.list_worst(simplex_, worst_);
     nodes_.push_back(std::move(root));
     struct Open {
       std::int64_t bound;
@@ -403,12 +410,11 @@ class Branching {
     if (bound_ >= enough_) return;
     Node again = nodes_[least];
     solve(again);
-    const OperatorIdx worst = relaxation_.find_worst(simplex_);
-    if (worst != kNoOperator) worst_ = worst;
+    relaxation_.list_worst(simplex_, worst_);
   }
 
   std::int64_t bound() const { return bound_; }
-  OperatorIdx worst() const { return worst_; }
+  const std::vector<OperatorIdx>& worst() const { return worst_; }
 
   OrderProof proof(std::int64_t unit) {
     OrderProof proof;
@@ -516,29 +522,76 @@ class Branching {
   std::vector<std::uint8_t> high_;
   std::vector<Node> nodes_;
   std::int64_t bound_ = 0;
-  OperatorIdx worst_ = kNoOperator;
+  std::vector<OperatorIdx> worst_;  // where solutions have too much
+};
+
+// Moments are added one by one. Those at which solutions so far have too much are tried without
+// branching, the best few of them with a few cases, and the best of these is added. In the end, the
+// best program gets what is left of the budget.
+class Growing {
+ public:
+  Growing(const Model& model, Bytes capacity, std::int64_t enough, order::Counter& counter)
+      : model_(model), capacity_(capacity), enough_(enough), counter_(counter) {}
+
+  OrderBound run(OperatorIdx first) {
+    Tried at = bound({first}, kFewCases);
+    while (!is_over() && at.moments.size() < kMostMoments && !at.worst.empty()) {
+      std::vector<Tried> next;
+      for (const OperatorIdx each : at.worst) {
+        std::vector<OperatorIdx> moments = at.moments;
+        moments.insert(std::upper_bound(moments.begin(), moments.end(), each), each);
+        if (columns_of(model_, moments) <= kMostColumns) next.push_back(bound(moments, 1));
+        if (is_over()) return best_;
+      }
+      if (next.empty()) break;
+      sort(next);
+      next.resize(std::min(next.size(), kTries));
+      for (Tried& each : next) {
+        each = bound(each.moments, kFewCases);
+        if (is_over()) return best_;
+      }
+      sort(next);
+      at = next.front();
+    }
+    if (!is_over()) bound(std::vector<OperatorIdx>(best_.proof.moments), kManyCases);
+    return best_;
+  }
+
+ private:
+  struct Tried {
+    std::int64_t bound;
+    std::vector<OperatorIdx> moments;
+    std::vector<OperatorIdx> worst;
+  };
+
+  bool is_over() { return best_.bound >= enough_ || counter_.is_over(); }
+
+  static void sort(std::vector<Tried>& tried) {
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const Tried& a, const Tried& b) { return a.bound > b.bound; });
+  }
+
+  Tried bound(const std::vector<OperatorIdx>& moments, std::size_t most_cases) {
+    const Relaxation relaxation(model_, capacity_, moments);
+    Branching branching(relaxation, enough_, counter_);
+    branching.run(most_cases);
+    Tried tried{branching.bound(), moments, branching.worst()};
+    if (tried.bound > best_.bound) best_ = {tried.bound, branching.proof(model_.unit)};
+    return tried;
+  }
+
+  const Model& model_;
+  Bytes capacity_;
+  std::int64_t enough_;
+  order::Counter& counter_;
+  OrderBound best_;
 };
 
 }  // namespace
 
 OrderBound bound_by_moments(const Model& model, Bytes capacity, OperatorIdx first,
                             std::int64_t enough, order::Counter& counter) {
-  OrderBound best;
-  std::vector<OperatorIdx> moments{first};
-  while (moments.size() <= kMostMoments && !counter.is_over()) {
-    std::sort(moments.begin(), moments.end());
-    if (columns_of(model, moments) > kMostColumns) break;
-    const Relaxation relaxation(model, capacity, moments);
-    Branching branching(relaxation, enough, counter);
-    branching.run(kMostOrderCases);
-    if (branching.bound() > best.bound) {
-      best.bound = branching.bound();
-      best.proof = branching.proof(model.unit);
-    }
-    if (best.bound >= enough || branching.worst() == kNoOperator) break;
-    moments.push_back(branching.worst());
-  }
-  return best;
+  return Growing(model, capacity, enough, counter).run(first);
 }
 
 OrderProof order_proof_of(const Model& model, const RecomputeProof& cut) {
