@@ -241,8 +241,7 @@ class _Search:
         frontier, no_bands = self._find_frontier(plain)
         tries: list[tuple[int, bool]] = []  # capacities, and whether bands are tried
         if not whole.gains_nothing:
-            sizes = _list_sizes(whole.floor, plain.arena, points)
-            tries += [(each, False) for each in dict.fromkeys((plain.arena - 1, *sizes))]
+            tries += [(each, False) for each in _list_sizes(whole.floor, plain.arena, points)]
         if frontier is not None:
             low = frontier.points[-1].arena
             tries += [(each, True) for each in _list_sizes(low, plain.arena, points)]
@@ -280,7 +279,7 @@ class _Search:
         try:
             frontier = self._run.find_frontier(plain)
         except MemplanError as error:
-            return None, str(error)
+            return None, f"not tried, as {error}"
         if len(frontier.points) > 1:
             return frontier, ""
         return None, frontier.explain(frontier.points[0])

@@ -135,6 +135,11 @@ def list_gains(found: Tradeoff) -> list[str]:
             "Running operators again gains nothing, proved: the program needs its floor of "
             f"{human(found.floor)} without."
         )
+    if found.given.variant.loaded.source == "tflite" and any(p.again for p in found.points):
+        lines.append(
+            "TensorFlow Lite Micro runs no copies of operators: for programs with re-runs, write a "
+            "C header (memplan apply --recompute --c-header)."
+        )
     if found.no_bands:
         lines.append(f"Bands gain nothing: {found.no_bands}.")
     return lines
