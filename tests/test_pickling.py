@@ -111,6 +111,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Round": lambda: follow("trace"),
     "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
     "Status": lambda: mp.Status.FITS,
+    "Together": lambda: mp.plan_together([make_problem(), make_problem()], names=["a", "b"]),
     "Tradeoff": lambda: mp.tradeoff(skip(), points=2),
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
@@ -125,6 +126,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "pack_most_valuable": None,  # a selection
     "plan_model": None,  # planned
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
+    "plan_together": None,  # together
     "recompute": None,  # recomputed
     "reorder": None,  # reordered
     "save": None,

@@ -29,7 +29,6 @@ NAME = "plan"
 EXAMPLES = (
     "memplan plan model.onnx --dim batch=8 -o plan.json",
     "memplan plan problem.csv -o plan.csv --proof best.proof",
-    "memplan plan wake.tflite vad.tflite --together --keep outputs -o plans",
 )
 
 
