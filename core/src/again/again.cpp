@@ -32,6 +32,7 @@ constexpr double kShareOfBounds = 0.3;       // of the time
 constexpr double kShareOfOneWay = 0.3;       // of the time, for moves alone, and for re-runs alone
 constexpr std::int64_t kNodesForBounds = 2;  // one of so many
 constexpr double kShareOfMoments = 0.3;      // of the time that is left
+constexpr double kShareOfLast = 0.9;         // of it in the end: proofs are written after that
 constexpr std::int64_t kNodesForMoments = 10;  // one of so many
 
 class RecomputeSearch {
@@ -66,7 +67,7 @@ class RecomputeSearch {
       if (!is_closed()) search_backwards();
       if (!is_closed() && !options_.free_order) bound_over_moments(kShareOfMoments);
       if (!is_closed() && options_.rules.repair) search_by_repair();
-      if (!is_closed()) bound_over_moments(1.0);
+      if (!is_closed()) bound_over_moments(kShareOfLast);
     }
     return finish();
   }

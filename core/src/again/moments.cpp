@@ -80,7 +80,7 @@ class Branching {
       if (nodes_[i].proved.bound < nodes_[least].proved.bound) least = i;
     }
     bound_ = nodes_[least].proved.bound;
-    if (bound_ >= enough_) return;
+    if (bound_ >= enough_ || counter_.is_over()) return;
     Node again = nodes_[least];
     solve(again);
     relaxation_.list_worst(simplex_, worst_);
