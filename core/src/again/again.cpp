@@ -255,8 +255,11 @@ class RecomputeSearch {
   // Runs the given order with several ways to choose what is dropped: first as the solutions of the
   // bounds do, which drop what they run again and keep the rest.
   void search_by_running() {
-    for (const Pick* pick : {&best_moment_.found.best, &order_moment_.found.best}) {
-      if (!options_.rules.guide || pick->done.empty()) continue;
+    const Pick* const first = &best_moment_.found.best;
+    const Pick* const second = &order_moment_.found.best;
+    for (const Pick* pick : {first, second}) {
+      const bool is_known = pick == second && pick->again == first->again;
+      if (!options_.rules.guide || pick->done.empty() || is_known) continue;
       for (const int strength : {13, 4}) {
         const std::vector<double> weight = guided(*pick, strength);
         for (const int depth : {40, 4}) {
@@ -329,7 +332,9 @@ class RecomputeSearch {
     stopped_ |= stopper.interrupted();
   }
 
-  void run_order(const Scoring& scoring, order::Counter& counter) {
+  // What costs much more than the best sequence is given up.
+  void run_order(Scoring scoring, order::Counter& counter) {
+    if (has_runs()) scoring.most_extra = result_.extra + result_.extra / 2;
     auto runs = simulate(model_, given_, capacity_, scoring, counter);
     if (runs) take_pruned(std::move(*runs));
   }

@@ -15,8 +15,15 @@ namespace {
 
 constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kTooMuch = std::int64_t{1} << 60;
+constexpr std::size_t kMostDead = 256;    // of storages that are kept though they are over
 constexpr std::size_t kMostDepth = 3000;  // of re-runs that need re-runs
-constexpr std::size_t kMostRuns = 12;     // for each operator
+// How many runs are too many, for each operator of a small program and of a large one.
+constexpr std::size_t kMostRuns = 12;
+constexpr std::size_t kMostRunsOfLarge = 3;
+
+std::size_t most_runs(std::size_t operators) {
+  return std::min(kMostRuns * operators + 1000, kMostRunsOfLarge * operators + 6000);
+}
 
 double power(double base, int halves) {
   if (halves == 0) return 1;
@@ -159,7 +166,7 @@ class Simulation {
     return scoring_.weight == nullptr ? score : score * (*scoring_.weight)[s];
   }
 
-  // What is not needed any more goes first, the largest first.
+  // What is not needed any more goes first, the largest first; all of it if it is much.
   bool drop_until_fits(Bytes needed) {
     if (used_ + needed > capacity_) drop_dead(needed);
     while (used_ + needed > capacity_) {
@@ -185,8 +192,9 @@ class Simulation {
     }
     touched_.resize(kept);
     std::sort(dead_.begin(), dead_.end());
+    const bool drops_all = dead_.size() > kMostDead;
     for (const auto& [size, s] : dead_) {
-      if (used_ + needed <= capacity_) return;
+      if (used_ + needed <= capacity_ && !drops_all) return;
       if (at_[s] >= 0) drop(s);
     }
   }
@@ -229,7 +237,7 @@ class Simulation {
   // Runs an operator, with what it needs before it.
   bool make(OperatorIdx op, std::size_t depth) {
     if (has_run_[op] != 0 && model_.again[op] == 0) return false;
-    if (depth > kMostDepth || runs_.size() > kMostRuns * order_.size() + 1000) return false;
+    if (depth > kMostDepth || runs_.size() > most_runs(order_.size())) return false;
     std::vector<StorageIdx> absent;
     for (const StorageIdx s : model_.reads[op]) {
       ++locks_[s];
@@ -268,6 +276,8 @@ class Simulation {
     for (const StorageIdx s : model_.makes[op]) --locks_[s];
     if (!fits) return false;
     runs_.push_back(op);
+    if (op >= model_.operators() || has_run_[op] != 0) extra_ += model_.cost[op];
+    if (extra_ > scoring_.most_extra) return false;
     if (op < model_.operators()) has_run_[op] = 1;
     const auto begin = [&](StorageIdx s) {
       has_begun_[s] = 1;
@@ -308,6 +318,7 @@ class Simulation {
   Bytes used_;
   std::int32_t now_ = 0;
   std::vector<OperatorIdx> runs_;
+  std::int64_t extra_ = 0;  // the cost of the runs beyond the first ones
 };
 
 // Re-runs just before the first run that reads what they make. Runs from the back to the front:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Scoring {
   int depth = 40;                               // how many operators the cost looks back to
   std::size_t sample = 0;                       // how many it chooses from, drawn at random; 0: all
   const std::vector<double>* weight = nullptr;  // by storage
+  // It gives up when its re-runs cost more, in units.
+  std::int64_t most_extra = std::numeric_limits<std::int64_t>::max();
 };
 
 // Runs the order within the capacity: makes again what is absent, or moves it back if that costs
