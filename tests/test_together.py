@@ -72,6 +72,16 @@ def test_pins_and_windows_are_kept_to() -> None:
     assert found.verify() == found.peak == 32
 
 
+def test_an_arena_is_never_larger_than_by_hand() -> None:
+    """Tests a kept buffer that people put above an arena whose size suits no other place."""
+    large = Problem([Buffer("a", 0, 2, 64, 16), Buffer("b", 1, 2, 32, 16)])
+    found = share(large, Problem([Buffer("c", 0, 1, 4)]), keep=["c"], capacity=1000)
+    assert (found.peak, found.by_hand) == (100, 100)
+    odd = Problem([Buffer("d", 0, 1, 33), Buffer("e", 0, 1, 8, 32)])
+    found = share(large, odd, keep=["b", "d", "e"], overlap=[("one", "two")])
+    assert found.peak <= found.by_hand
+
+
 def test_a_capacity_that_does_not_hold_them_is_refused() -> None:
     """Tests that a capacity that does not hold them is refused."""
     assert share(ONE, TWO, keep=["result", "answer"], capacity=76).peak == 76
@@ -206,7 +216,7 @@ def test_arenas_are_the_least_that_all_sequences_of_runs_allow() -> None:
         )
         least = find_least(programs, find_conflicts(programs, kept, overlap))
         assert found.peak == least, (programs, kept, overlap)
-        assert found.peak <= found.by_hand <= found.separate
+        assert found.peak <= found.by_hand
 
 
 def test_the_referee_finds_every_collision() -> None:

@@ -29,7 +29,7 @@ from memplan.problem.columns import NONE, Column
 from memplan.problem.intake import GAP_COLUMNS
 from memplan.together.programs import Program
 
-__all__ = ["join", "measure_kept", "share_out", "stack"]
+__all__ = ["join", "stack"]
 
 _MOST_PAIRS: Final = 1 << 24  # of buffers of programs that may run at the same time
 
@@ -117,7 +117,7 @@ def _join_conflicts(
     return np.concatenate(tables)
 
 
-def share_out(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _share_out(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     """Share the programs out so that those which run at the same time are apart."""
     apart = set(pairs)
     lanes: list[list[int]] = []
@@ -131,43 +131,46 @@ def share_out(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     return lanes
 
 
-def measure_kept(programs: Sequence[Program]) -> int:
-    """Return the bytes of what is kept, each rounded up to its alignment."""
-    total = 0
-    for each in programs:
-        for row in each.kept:
-            unit = int(each.problem.alignment[row])
-            total += -(-int(each.problem.size[row]) // unit) * unit
-    return total
+def stack(programs: Sequence[Program], pairs: Iterable[tuple[int, int]]) -> tuple[Column, int, int]:
+    """Return what people do by hand: arenas that programs share, and above them what is kept.
 
-
-def stack(
-    programs: Sequence[Program], pairs: Iterable[tuple[int, int]], joint: Problem
-) -> Column | None:
-    """Return the offsets that people take by hand: what is kept at the bottom, the rest above.
-
-    It is a plan only if nothing is tied to an address; and `None` otherwise.
+    Returns
+    -------
+    offsets
+        A plan like that, in which what is kept has no second place in the arena of its program. It
+        holds if nothing is tied to an address.
+    by_hand
+        The bytes with whole arenas, and copies of what is kept; never less than `offsets` need.
+    copies
+        The bytes of these copies alone.
     """
-    if joint.has_pins or joint.has_reserved or joint.has_groups:
-        return None
     offsets = [np.zeros(len(each.problem), np.int64) for each in programs]
-    bottom = 0
-    for each, own in zip(programs, offsets, strict=True):
-        assert each.planned.plan.offsets is not None
-        own[: each.rows] = each.planned.plan.offsets
-        for row in each.kept:
-            unit = int(each.problem.alignment[row])
-            own[row] = -(-bottom // unit) * unit
-            bottom = int(own[row] + each.problem.size[row])
-    for lane in share_out(len(programs), pairs):
+    least = whole = 0
+    for lane in _share_out(len(programs), pairs):
         unit = lcm(*(int(one) for k in lane for one in np.unique(programs[k].problem.alignment)))
-        bottom = -(-bottom // unit) * unit
-        top = bottom
+        bottom, whole = _round_up(least, unit), _round_up(whole, unit)
+        least = bottom
         for number in lane:
-            rest = np.delete(np.arange(len(offsets[number])), programs[number].kept)
-            offsets[number][rest] += bottom
-            ends = offsets[number][rest] + programs[number].problem.size[rest]
-            top = max(top, int(ends.max(initial=0)))
-        bottom = top
-    joined: Column = np.concatenate(offsets)
-    return joined
+            each, plan = programs[number], programs[number].planned.plan
+            assert plan.offsets is not None
+            rest = np.setdiff1d(np.arange(each.rows), each.kept)
+            offsets[number][rest] = bottom + plan.offsets[rest]
+            ends = offsets[number][rest] + each.problem.size[rest]
+            least = max(least, int(ends.max(initial=0)))
+        whole += max(programs[number].planned.plan.peak or 0 for number in lane)
+    kept = [
+        (-int(each.problem.alignment[row]), int(each.problem.size[row]), number, row)
+        for number, each in enumerate(programs)
+        for row in each.kept
+    ]
+    copies = 0
+    for unit, size, number, row in sorted(kept):
+        offsets[number][row] = _round_up(least, -unit)
+        least = _round_up(least, -unit) + size
+        whole = _round_up(whole, -unit) + size
+        copies += _round_up(size, -unit)
+    return np.concatenate(offsets), whole, copies
+
+
+def _round_up(bytes: int, unit: int) -> int:
+    return -(-bytes // unit) * unit

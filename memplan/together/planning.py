@@ -19,7 +19,7 @@ from memplan.referee import Tenant, verify_together
 from memplan.solvers.limits import check_seconds
 from memplan.solvers.refereed import check_plan
 from memplan.sources import Loaded, load, of_problem
-from memplan.together.joint import join, measure_kept, share_out, stack
+from memplan.together.joint import join, stack
 from memplan.together.programs import (
     Program,
     check_names,
@@ -180,14 +180,13 @@ def plan_together(
     left = None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
     half = None if nodes is None else max(1, nodes // 2)
     plan = check_plan(joint, solvers.solve(joint, timeout=left, nodes=half, **search))
-    plan = _better(plan, joint, stack(programs, pairs, joint))
+    stacked, by_hand, copies = stack(programs, pairs)
+    if not (joint.has_pins or joint.has_reserved or joint.has_groups):
+        plan = _better(plan, joint, stacked)
     if plan.offsets is None:
         raise PlanError(_explain(plan, called, limit))
     ends = [0, *accumulate(len(each.problem) for each in programs)]
     parts = [plan.offsets[ends[k] : ends[k] + each.rows] for k, each in enumerate(programs)]
-    peaks = [each.planned.plan.peak or 0 for each in programs]
-    copies = measure_kept(programs)
-    lanes = share_out(len(programs), pairs)
     found = Together(
         called,
         tuple(_with_offsets(each, part) for each, part in zip(programs, parts, strict=True)),
@@ -196,8 +195,8 @@ def plan_together(
         pairs,
         joint,
         plan,
-        separate=sum(peaks) + copies,
-        by_hand=sum(max(peaks[number] for number in lane) for lane in lanes) + copies,
+        separate=sum(each.planned.plan.peak or 0 for each in programs) + copies,
+        by_hand=by_hand,
         seconds=time.perf_counter() - begun,
     )
     found.verify()
@@ -210,10 +209,8 @@ def _load(model: str | os.PathLike[str] | Loaded | Problem) -> Loaded:
     return of_problem(model) if isinstance(model, Problem) else load(model)
 
 
-def _better(plan: Plan, problem: Problem, offsets: Column | None) -> Plan:
+def _better(plan: Plan, problem: Problem, offsets: Column) -> Plan:
     """Return the plan, or these offsets if they need less."""
-    if offsets is None:
-        return plan
     peak = int((offsets + problem.size).max(initial=0))
     if (plan.peak is not None and plan.peak <= peak) or peak > (problem.capacity or peak):
         return plan
