@@ -169,7 +169,7 @@ class _PlainValues:
         """Return a value of the type that the command declares."""
         declared, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
         if value is None:
-            return () if param.multiple else None
+            return () if param.multiple or param.nargs < 0 else None
         if isinstance(value, str) and not param.multiple:
             if info.parser is not None:
                 return info.parser(value)
