@@ -14,6 +14,7 @@ The least such sum is a minimum cut, and a flow bounds it from below.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from memplan.problem import (
     RecomputeLeaf,
     RecomputeProblem,
 )
+from memplan.referee.cases import check_cases
 from memplan.referee.flows import SINK, SOURCE, find_reached, measure_flow
 from memplan.referee.moments import check_order_bound
 
@@ -439,7 +441,8 @@ def _check_bound(program: _Columns, certificate: RecomputeBound, capacity: int) 
             raise ProofError(
                 f"moving storage {storage} costs {cost}, no multiple of the unit {certificate.unit}"
             )
-    _check_cases(program, certificate)
+    cases = [leaf.decisions for leaf in certificate.leaves]
+    check_cases(cases, partial(_find_branches, program))
     network, name = _Network(program, op), program.name(op)
     room = capacity - program.own(op) - program.kept_always(op)
     values = []
@@ -449,30 +452,23 @@ def _check_bound(program: _Columns, certificate: RecomputeBound, capacity: int) 
     return max(0, -(-min(values) >> certificate.scale) * certificate.unit)
 
 
-def _check_cases(program: _Columns, certificate: RecomputeBound) -> None:
-    """Check that the cases are the leaves of a tree in which both branches decide one operator."""
-    todo = [(0, [leaf.decisions for leaf in certificate.leaves])]
-    while todo:
-        depth, paths = todo.pop()
-        if len(paths) == 1 and len(paths[0]) == depth:
-            continue
-        if not paths or any(len(path) <= depth for path in paths):
-            raise ProofError("the cases of the certificate are not all that there are")
-        op, choice = paths[0][depth]
-        moved = op - len(program.workspace)
-        if not 0 <= moved < len(program.size):
-            _check_operator(program, op)
-        elif not program.may_move(moved):
-            raise ProofError(f"the certificate moves storage {moved}, which may not be moved")
-        for both in ((Choice.NOT_AGAIN, Choice.AGAIN), (Choice.AFTER, Choice.BEFORE)):
-            if choice in both and (moved < 0 or Choice.AGAIN in both):
-                parts = [[p for p in paths if p[depth] == (op, each)] for each in both]
-                if sum(map(len, parts)) == len(paths):
-                    todo += [(depth + 1, part) for part in parts]
-                    break
-        else:
-            name = program.name(op) if moved < 0 else f"storage {moved}"
-            raise ProofError(f"the cases of the certificate do not agree about {name}")
+def _find_branches(
+    program: _Columns, decisions: Sequence[tuple[int, int]]
+) -> Sequence[tuple[int, int]]:
+    """Return both choices for the one operator, or storage that may move, decided at a node."""
+    op, choice = decisions[0]
+    moved = op - len(program.workspace)
+    if not 0 <= moved < len(program.size):
+        _check_operator(program, op)
+    elif not program.may_move(moved):
+        raise ProofError(f"the certificate moves storage {moved}, which may not be moved")
+    for both in ((Choice.NOT_AGAIN, Choice.AGAIN), (Choice.AFTER, Choice.BEFORE)):
+        branches = [(op, int(each)) for each in both]
+        is_possible = choice in both and (moved < 0 or Choice.AGAIN in both)
+        if is_possible and all(decision in branches for decision in decisions):
+            return branches
+    name = program.name(op) if moved < 0 else f"storage {moved}"
+    raise ProofError(f"the cases of the certificate do not agree about {name}")
 
 
 def _check_floor(program: _Columns, certificate: RecomputeFloor) -> int:

@@ -19,10 +19,12 @@ above the right one. Each variable at its best value makes that sum least, witho
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 from memplan.errors import ProofError
 from memplan.problem import GivenOrderBound, GivenOrderLeaf, RecomputeProblem
+from memplan.referee.cases import check_cases
 
 __all__ = ["NOTHING_FITS", "check_order_bound"]
 
@@ -41,7 +43,8 @@ def check_order_bound(
         One sentence on what is wrong with the certificate.
     """
     program = _Moments(problem, certificate)
-    _check_cases(certificate)
+    cases = [[(at, bool(each)) for at, each in leaf.decisions] for leaf in certificate.leaves]
+    check_cases(cases, _find_branches)
     least = NOTHING_FITS
     for leaf in certificate.leaves:
         value = program.measure(leaf, capacity)
@@ -181,17 +184,10 @@ class _Moments:
         return run < self.count and reads and self.again[run] and self._is_before(block, run)
 
 
-def _check_cases(certificate: GivenOrderBound) -> None:
-    """Check that the cases are the leaves of a tree in which both branches decide one variable."""
-    todo = [(0, [leaf.decisions for leaf in certificate.leaves])]
-    while todo:
-        depth, paths = todo.pop()
-        if len(paths) == 1 and len(paths[0]) == depth:
-            continue
-        if not paths or any(len(path) <= depth for path in paths):
-            raise ProofError("the cases of the certificate are not all that there are")
-        if len({path[depth][0] for path in paths}) > 1:
-            raise ProofError("the cases of the certificate do not agree about a variable")
-        for chosen in (False, True):
-            part = [path for path in paths if bool(path[depth][1]) == chosen]
-            todo.append((depth + 1, part))
+def _find_branches(decisions: Sequence[tuple[int, bool]]) -> Sequence[tuple[int, bool]]:
+    """Return both choices for the one variable that is decided at a node."""
+    variables = {variable for variable, _ in decisions}
+    if len(variables) > 1:
+        raise ProofError("the cases of the certificate do not agree about a variable")
+    (variable,) = variables
+    return (variable, False), (variable, True)
