@@ -10,6 +10,22 @@ function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+/** Colour the frame, the axes and the grid of a figure of Bokeh. */
+function paintFrame(figure, quiet, grid) {
+  figure.outline_line_color = grid;
+  for (const axis of [...figure.below, ...figure.left]) {
+    axis.setv({
+      axis_label_text_color: quiet,
+      major_label_text_color: quiet,
+      axis_line_color: grid,
+      major_tick_line_color: grid,
+    });
+  }
+  for (const each of figure.center) {
+    if (each.type === "Grid") each.grid_line_color = grid;
+  }
+}
+
 /** "#rrggbb" as 0xRRGGBBAA. */
 function rgba(colour, alpha = 255) {
   return ((parseInt(colour.slice(1), 16) << 8) | alpha) >>> 0;

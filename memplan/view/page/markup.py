@@ -73,7 +73,7 @@ def make_page(template: str, names: Sequence[str], libraries: Sequence[str], **f
     Parameters
     ----------
     template
-        Its name.
+        The name of what follows the head, which all pages share.
     names
         Of our scripts, in this order.
     libraries
@@ -85,7 +85,7 @@ def make_page(template: str, names: Sequence[str], libraries: Sequence[str], **f
     ours = "\n".join(_asset(f"{name}.js") for name in names)
     scripts = [_inline(each) for each in (*libraries, f'(() => {{\n"use strict";\n{ours}\n}})();')]
     hashes = " ".join(f"'sha256-{_digest(each)}'" for each in scripts)
-    return Template(_asset(f"{template}.html")).substitute(
+    return Template(_asset("head.html") + _asset(f"{template}.html")).substitute(
         fields,
         policy=_POLICY.format(hashes=hashes),
         style=_asset("page.css"),

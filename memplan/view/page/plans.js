@@ -245,20 +245,7 @@ class PlanFigure {
   /** Take the colours of the style sheet, which follow the theme. */
   paint() {
     const [ink, quiet, grid, back] = ["ink", "quiet", "grid", "panel"].map(token);
-    for (const figure of [this.space, this.strip]) {
-      figure.outline_line_color = grid;
-      for (const axis of [...figure.below, ...figure.left]) {
-        axis.setv({
-          axis_label_text_color: quiet,
-          major_label_text_color: quiet,
-          axis_line_color: grid,
-          major_tick_line_color: grid,
-        });
-      }
-      for (const each of figure.center) {
-        if (each.type === "Grid") each.grid_line_color = grid;
-      }
-    }
+    for (const figure of [this.space, this.strip]) paintFrame(figure, quiet, grid);
     const colours = { capacity: token("capacity"), bound: ink, moment: token("accent") };
     for (const name of ["peak-above", "peak-load"]) this.model(name).line_color = ink;
     for (const { name, model } of this.lines) model.line_color = colours[name];

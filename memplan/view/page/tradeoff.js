@@ -3,18 +3,7 @@
 /** Colour the figure as the style sheet does. */
 function paintTradeoff(chart) {
   const [ink, quiet, grid] = ["ink", "quiet", "grid"].map(token);
-  chart.outline_line_color = grid;
-  for (const axis of [...chart.below, ...chart.left]) {
-    axis.setv({
-      axis_label_text_color: quiet,
-      major_label_text_color: quiet,
-      axis_line_color: grid,
-      major_tick_line_color: grid,
-    });
-  }
-  for (const each of chart.center) {
-    if (each.type === "Grid") each.grid_line_color = grid;
-  }
+  paintFrame(chart, quiet, grid);
   for (const { name, glyph } of chart.renderers) {
     if (name === "impossible") glyph.setv({ fill_color: quiet, fill_alpha: 0.22 });
     if (name === "bound") glyph.line_color = ink;
