@@ -37,6 +37,7 @@ __all__ = [
     "hold_capacity",
     "layout_of",
     "layouts",
+    "load_model",
     "plan_model",
     "settle_sizes",
 ]
@@ -186,7 +187,7 @@ def plan_model(
     """
     solvers.registry.check_libraries(solvers.registry.parse(solver)[0])
     budget = _SharedBudget(timeout, nodes)
-    possible = layouts(_load_model(model, capacity, dims, include, pins), in_place=in_place)
+    possible = layouts(load_model(model, capacity, dims, include, pins), in_place=in_place)
     if proof is not None and (in_place or possible[-1].in_place):
         raise MemplanError("a proof is of one problem; leave in-place choices out, or the proof")
     best: Planned | None = None
@@ -311,13 +312,17 @@ def settle_sizes(
     return replace(other, notes=(*other.notes, settled.note))
 
 
-def _load_model(
+def load_model(
     model: str | os.PathLike[str] | Asked,
-    capacity: int | None,
-    dims: Mapping[str, int] | None,
-    include: Iterable[str] | None,
-    pins: bool,
+    capacity: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    include: Iterable[str] | None = None,
+    pins: bool = True,
 ) -> Loaded:
+    """Return a model as `plan_model` plans it, with the sizes that its own runtime computes.
+
+    Parameters, and errors, are those of `plan_model`.
+    """
     if isinstance(model, (str, os.PathLike)):
         limit = capacity_to_load(model, capacity)
         kinds = None if include is None else tuple(include)

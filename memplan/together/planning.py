@@ -12,13 +12,13 @@ from typing import Any
 from memplan import solvers
 from memplan.errors import MemplanError, PlanError, listed
 from memplan.plan import Plan, Status
-from memplan.planning import Planned, plan_model
+from memplan.planning import Planned, load_model, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.referee import Tenant, verify_together
 from memplan.solvers.limits import check_seconds
 from memplan.solvers.refereed import check_plan
-from memplan.sources import Loaded, load, of_problem
+from memplan.sources import Loaded
 from memplan.together.joint import join, stack
 from memplan.together.programs import (
     Program,
@@ -159,7 +159,7 @@ def plan_together(
     paths = [each if isinstance(each, (str, os.PathLike)) else "program" for each in models]
     called = check_names(name_programs(paths) if names is None else names, len(models))
     pairs = find_pairs(called, overlap)
-    given = [_load(each) for each in models]
+    given = [load_model(each) for each in models]
     limits = [each.problem.capacity for each in given if each.problem.capacity is not None]
     limit = min(limits, default=None) if capacity is None else capacity
     search: dict[str, Any] = {"threads": threads, "seed": seed}
@@ -201,12 +201,6 @@ def plan_together(
     )
     found.verify()
     return found
-
-
-def _load(model: str | os.PathLike[str] | Loaded | Problem) -> Loaded:
-    if isinstance(model, Loaded):
-        return model
-    return of_problem(model) if isinstance(model, Problem) else load(model)
 
 
 def _better(plan: Plan, problem: Problem, offsets: Column) -> Plan:
