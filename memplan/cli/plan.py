@@ -109,14 +109,20 @@ def command(
     it looks for the smallest peak. Ctrl-C ends the search with the best plan so far.
     """
     if shared.together:
-        single: dict[str, object] = {
-            "--proof": proof,
-            "--trace": trace,
+        single = {
+            "--proof": proof is not None,
+            "--trace": trace is not None,
             "--measure": measure,
             "--order": order,
+            "--recompute": recompute,
+            "--spill": spill is not None,
+            "--pure": bool(pure),
+            "--format": format is not None,
+            "--solver": solver != "auto",
+            "--minimize": minimize,
+            "--pin": bool(constraints.pin),
+            "--reserve": bool(constraints.reserve),
         }
-        single |= {"--recompute": recompute, "--pure": pure, "--format": format}
-        single |= {"--pin": constraints.pin, "--reserve": constraints.reserve}
         together.refuse_given(single)
         inputs, capacity = [input, *(others or ())], constraints.capacity
         together.run(inputs, model, capacity, search, shared, out, as_json=as_json, quiet=quiet)

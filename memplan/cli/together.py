@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["refuse_given", "run"]
 
 
-def refuse_given(single: Mapping[str, object]) -> None:
-    """Refuse options that are of one program, by name, if they are given."""
-    for option, value in single.items():
-        if value:
+def refuse_given(single: Mapping[str, bool]) -> None:
+    """Refuse options that are of one program: by name, whether each is given."""
+    for option, is_given in single.items():
+        if is_given:
             raise typer.BadParameter(
                 "it is of one program; leave out --together", param_hint=f"'{option}'"
             )
