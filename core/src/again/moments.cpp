@@ -74,7 +74,6 @@ class Branching {
         }
       }
     }
-    bound_ = std::numeric_limits<std::int64_t>::max();
     std::size_t least = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i].proved.bound < nodes_[least].proved.bound) least = i;

@@ -53,16 +53,16 @@ void Relaxation::add_columns() {
     if (model_.given[s] != 0) start_[s] = -1;
     if (model_.wanted[s] != 0) last_[s] = n;
   }
-  const auto add = [&](std::int32_t variable, std::int64_t cost, double lowest) {
+  const auto add = [&](std::int32_t variable, std::int64_t cost) {
     variable_.push_back(variable);
     cost_.push_back(cost << scale_);
-    return program_.add_column(in_program(cost), lowest);
+    return program_.add_column(in_program(cost));
   };
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     const auto base = static_cast<std::int32_t>(i) * stride();
     there_.emplace_back(model_.size.size(), -1);
     for (StorageIdx s = 0; s < model_.storages(); ++s) {
-      if (start_[s] <= moments_[i]) there_[i][s] = add(base + s, 0, 0);
+      if (start_[s] <= moments_[i]) there_[i][s] = add(base + s, 0);
     }
     for (const auto* list : {&model_.reads, &model_.makes}) {
       for (const StorageIdx s : (*list)[moments_[i]]) program_.low[there_[i][s]] = 1;
@@ -77,7 +77,7 @@ void Relaxation::add_columns() {
       const OperatorIdx first = is_move ? start_[run - n] : run;
       if (model_.again[run] == 0 || first > moments_[block - 1]) continue;
       if (!is_move && model_.makes[run].size() == 0) continue;
-      again_[block][run] = add(base + run, model_.cost[run], 0);
+      again_[block][run] = add(base + run, model_.cost[run]);
     }
   }
 }
@@ -113,15 +113,13 @@ void Relaxation::add_rows(std::size_t block) {
 }
 
 void Relaxation::add_memory(std::size_t i) {
-  Bytes touched = 0;
   std::vector<LinearEntry> entries;
   for (StorageIdx s = 0; s < model_.storages(); ++s) {
     const std::int32_t column = there(i, s);
     if (column < 0 || model_.size[s] == 0 || program_.low[column] != 0) continue;
     entries.push_back({column, -in_memory(model_.size[s])});
   }
-  touched = own_bytes(model_, moments_[i]);
-  room_.push_back(capacity_ - touched);
+  room_.push_back(capacity_ - own_bytes(model_, moments_[i]));
   program_.add_row(-in_memory(room_.back()), std::move(entries));
 }
 

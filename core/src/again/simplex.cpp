@@ -19,9 +19,9 @@ constexpr std::size_t kChanges = 64;  // of a basis, before it is factored again
 
 }  // namespace
 
-std::int32_t LinearProgram::add_column(double price, double lowest) {
+std::int32_t LinearProgram::add_column(double price) {
   cost.push_back(price);
-  low.push_back(lowest);
+  low.push_back(0);
   high.push_back(1);
   columns.emplace_back();
   return static_cast<std::int32_t>(cost.size()) - 1;

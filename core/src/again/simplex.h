@@ -26,7 +26,7 @@ struct LinearProgram {
   std::vector<std::vector<LinearEntry>> rows;     // by row: columns
   std::vector<std::vector<LinearEntry>> columns;  // by column: rows
 
-  std::int32_t add_column(double price, double lowest);
+  std::int32_t add_column(double price);
   void add_row(double at_least, std::vector<LinearEntry> entries);
 };
 
