@@ -94,6 +94,15 @@ def measured(program: Any) -> tuple[int, dict[str, float]]:
     return recompute(graph, "1GiB", costs=costs).given_peak, costs
 
 
+def run_step(step: Any, args: tuple[Any, ...], expected: list[Any]) -> int:
+    """Check the results of a step, and that it needs what was planned; return its peak."""
+    inputs = step.inputs(*args)
+    assert all_equal(list(step.module(*inputs)), expected)
+    peak = peak_of(step.module, inputs)
+    assert step.found.peak / 1.02 <= peak <= 1.02 * step.found.peak
+    return peak
+
+
 @pytest.mark.parametrize("make", [transformer, pictures])
 def test_a_step_runs_in_the_memory_that_was_planned(
     make: Callable[[], tuple[Any, tuple[Any, ...]]],
@@ -106,11 +115,8 @@ def test_a_step_runs_in_the_memory_that_was_planned(
     peaks = []
     for share in (1.0, 0.85, 0.7):
         step = fx_again.recompute(program, int(share * before), costs=costs, states=2_000)
-        inputs = step.inputs(*args)
-        expected = expected or list(program.graph_module(*inputs))
-        assert all_equal(list(step.module(*inputs)), expected)
-        peaks.append(peak_of(step.module, inputs))
-        assert step.found.peak / 1.02 <= peaks[-1] <= 1.02 * step.found.peak
+        expected = expected or list(program.graph_module(*step.inputs(*args)))
+        peaks.append(run_step(step, args, expected))
         assert peaks[-1] <= share * before
         verify_recompute(step.found.given, step.found, costs=step.costs)
     assert step.found.repeated > 0
@@ -132,10 +138,8 @@ def test_results_move_to_host_memory_and_back(
         step = fx_again.recompute(
             program, int(share * before), costs=costs, spill=rate, states=1_000
         )
-        inputs = step.inputs(*args)
-        expected = expected or list(program.graph_module(*inputs))
-        assert all_equal(list(step.module(*inputs)), expected)
-        assert step.found.peak / 1.02 <= peak_of(step.module, inputs) <= 1.02 * step.found.peak
+        expected = expected or list(program.graph_module(*step.inputs(*args)))
+        run_step(step, args, expected)
         assert step.found.peak <= share * before
         assert step.found.moved
         verify_recompute(step.found.given, step.found, costs=costs, spill=rate)
