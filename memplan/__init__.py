@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memplan.analysis.compare import compare
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
+    from memplan.envelopes import Envelope, envelope
     from memplan.errors import (
         FormatError,
         MemplanError,
@@ -55,6 +56,7 @@ __all__ = [
     "Arranged",
     "Budget",
     "Buffer",
+    "Envelope",
     "FormatError",
     "Gap",
     "Interrupted",
@@ -81,6 +83,7 @@ __all__ = [
     "__version__",
     "arrange",
     "compare",
+    "envelope",
     "explain",
     "fit",
     "inspect",
@@ -111,6 +114,7 @@ _HOMES = {
     "plan_together": "memplan.together",
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
+    "Envelope": "memplan.envelopes",
     "FormatError": "memplan.errors",
     "Gap": "memplan.problem",
     "Interrupted": "memplan.solvers",
@@ -133,6 +137,7 @@ _HOMES = {
     "Status": "memplan.plan",
     "UnsupportedError": "memplan.errors",
     "compare": "memplan.analysis.compare",
+    "envelope": "memplan.envelopes",
     "explain": "memplan.analysis.explain",
     "fit": "memplan.fitting",
     "inspect": "memplan.analysis.inspection",

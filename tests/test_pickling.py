@@ -86,11 +86,17 @@ def recompute() -> Any:
     return found
 
 
+def grow(batch: int) -> mp.Problem:
+    """Return a program at a size."""
+    return mp.Problem([mp.Buffer("a", 0, 2, 8 * batch), mp.Buffer("b", 1, 3, 20)])
+
+
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
     "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
     "Buffer": lambda: BUFFERS[0],
+    "Envelope": lambda: mp.envelope(grow, {"batch": range(1, 9)}),
     "FormatError": lambda: FormatError("x.csv", "is empty", line=3),
     "Gap": lambda: BUFFERS[0].gaps[0],
     "Interrupted": lambda: mp.Interrupted(mp.solve(BUFFERS)),
@@ -117,6 +123,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "__version__": lambda: mp.__version__,
     "arrange": None,  # arranged
     "compare": compare,
+    "envelope": None,  # an envelope
     "explain": lambda: mp.explain(make_problem()),
     "fit": None,  # arranged
     "inspect": lambda: mp.inspect(make_loaded()),

@@ -1,16 +1,19 @@
-"""The referee: checks plans, proofs, orders and re-runs, without code of a solver."""
+"""The referee: checks plans, proofs, orders, re-runs and envelopes, without code of a solver."""
 
 from memplan.referee.again import RecomputeClaim, verify_recompute
+from memplan.referee.envelope import Layers, verify_envelope
 from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify
 from memplan.referee.proofs import verify_proof
 from memplan.referee.together import Tenant, verify_together
 
 __all__ = [
+    "Layers",
     "OrderClaim",
     "RecomputeClaim",
     "Tenant",
     "verify",
+    "verify_envelope",
     "verify_order",
     "verify_proof",
     "verify_recompute",

@@ -1,0 +1,298 @@
+"""The peak of a program as a function of its dimensions, and one plan for all sizes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memplan.envelopes.fixed import join_scenarios
+from memplan.envelopes.ranges import Range, Values
+from memplan.envelopes.relations import Relation, find_pairs, measure_loads, relate
+from memplan.envelopes.sizes import Scenario, find_scenarios
+from memplan.errors import MemplanError
+from memplan.notes import Note
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.problem.columns import Column, frozen
+from memplan.problem.immutable import Immutable
+from memplan.referee import Layers, verify_envelope
+from memplan.solvers.limits import check_seconds
+from memplan.solvers.refereed import NODES, quick_plan
+
+__all__ = ["Envelope", "Layer", "envelope"]
+
+_MOST_PLANS = 64  # for each scenario
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A plan at one size, and what it says about all sizes of its scenario.
+
+    Attributes
+    ----------
+    scenario
+        Its number.
+    row
+        The size that was planned, as a row of the range.
+    plan
+        The plan at that size.
+    relation
+        Which buffers lie below which.
+    """
+
+    scenario: int
+    row: int
+    plan: Plan
+    relation: Relation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Envelope(Immutable):
+    """The peak of a program at every size of a range; the referee has accepted it.
+
+    Attributes
+    ----------
+    range
+        The sizes: `range.points` has the value of each dimension at each size.
+    scenarios
+        The sizes by what lives when; nearly always one.
+    layers
+        The plans that give the peaks, each with its relation.
+    peaks, bounds
+        At each size: the bytes that the best of the relations needs, and bytes that any plan of
+        this size needs; shape (N,).
+    chosen
+        At each size: the layer that gives the peak; shape (N,).
+    problem, plan
+        One plan for all sizes: the problem of fixed offsets that are legal at every size, and its
+        plan. Its bound is about such offsets.
+    how
+        How the bytes of the buffers are known.
+    notes
+        The assumptions and omissions of the reader of the model.
+    seconds
+        Wall time.
+    """
+
+    range: Range
+    scenarios: tuple[Scenario, ...]
+    layers: tuple[Layer, ...]
+    peaks: Column
+    bounds: Column
+    chosen: Column
+    problem: Problem
+    plan: Plan
+    how: str
+    notes: tuple[Note, ...] = ()
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.peaks)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.range.names)
+        return f"<Envelope: {names}, {len(self):,} sizes, {self.status}, {self.plan!r}>"
+
+    @property
+    def status(self) -> Status:
+        """Whether the peak is proved to be the least at every size."""
+        return Status.OPTIMAL if self.open == 0 else Status.FEASIBLE
+
+    @property
+    def open(self) -> int:
+        """The number of sizes whose peak is not proved to be the least."""
+        return int((self.peaks > self.bounds).sum())
+
+    def peak_at(self, **dims: int) -> int:
+        """Return the bytes that are needed at a size of the range.
+
+        Raises
+        ------
+        MemplanError
+            If it is not of the range.
+        """
+        return int(self.peaks[self.range.index(dims)])
+
+    def bound_at(self, **dims: int) -> int:
+        """Return bytes that any plan of this size needs; raises as `peak_at`."""
+        return int(self.bounds[self.range.index(dims)])
+
+    def problem_at(self, **dims: int) -> Problem:
+        """Return the problem at a size of the range; raises as `peak_at`."""
+        return self._find(self.range.index(dims))[1]
+
+    def plan_at(self, **dims: int) -> Plan:
+        """Return the plan of a size of its own, with `peak_at` bytes; raises as `peak_at`."""
+        row = self.range.index(dims)
+        layer, problem = self._find(row)
+        offsets = layer.relation.offsets(problem.size[:, None], problem.alignment)[:, 0]
+        bound = int(self.bounds[row])
+        status = Status.OPTIMAL if self.peaks[row] == bound else Status.FEASIBLE
+        return Plan.of(problem, offsets, status=status, lower_bound=bound, solver="envelope")
+
+    def _find(self, row: int) -> tuple[Layer, Problem]:
+        layer = self.layers[self.chosen[row]]
+        scenario = self.scenarios[layer.scenario]
+        return layer, scenario.problem(int(np.searchsorted(scenario.rows, row)))
+
+    def verify(self) -> None:
+        """Check all sizes, and the plan for all of them, with the referee again.
+
+        Raises
+        ------
+        PlanError
+            As `memplan.referee.verify_envelope`.
+        """
+        for number, scenario in enumerate(self.scenarios):
+            mine = [at for at, layer in enumerate(self.layers) if layer.scenario == number]
+            below = [
+                [
+                    (other, row)
+                    for row, rows in zip(relation.order, relation.below, strict=True)
+                    for other in rows
+                ]
+                for relation in (self.layers[at].relation for at in mine)
+            ]
+            layers = Layers(
+                below,
+                np.searchsorted(mine, self.chosen[scenario.rows]),
+                self.peaks[scenario.rows],
+                self.bounds[scenario.rows],
+            )
+            verify_envelope(scenario.template, scenario.chunks(), layers, self.plan)
+
+
+def envelope(
+    model: Any,
+    dims: Mapping[str, Values],
+    budget: str | Iterable[str] = (),
+    *,
+    timeout: float | None = None,
+    nodes: int = NODES,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Envelope:
+    """Find the peak of a program at every size of a range, and one plan for all sizes.
+
+    Parameters
+    ----------
+    model
+        A file of a program with symbolic dimensions, a `torch.export.ExportedProgram`, or a
+        function that returns a problem for values of the dimensions, which are passed by name.
+    dims
+        The values of each dimension: a number, a list, a Python `range`, or text such as "1:64",
+        "64:4096:64" and "1,2,4". Both ends of a range that is text are in it.
+    budget
+        What all sizes keep to, such as "batch*tokens<=4096"; one text, or several.
+    timeout
+        Seconds for all plans together.
+    nodes, threads, seed
+        Of each plan; see `memplan.solve`.
+
+    Raises
+    ------
+    MemplanError
+        One sentence: for a range or a budget that is empty, malformed or too large, sizes that are
+        no polynomials and too many to be read one by one; and as `memplan.load`.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> def program(batch):
+    ...     return mp.Problem([mp.Buffer("x", 0, 2, 8 * batch), mp.Buffer("y", 1, 3, 100)])
+    >>> found = mp.envelope(program, {"batch": range(1, 65)})
+    >>> found.peak_at(batch=3), found.bound_at(batch=3), str(found.status)
+    (124, 124, 'optimal')
+    >>> found.plan.peak
+    612
+    """
+    begun = time.perf_counter()
+    timeout = check_seconds(timeout)
+    asked = Range.of(dims, [budget] if isinstance(budget, str) else budget)
+    scenarios, notes, how = find_scenarios(model, asked)
+
+    def plan(problem: Problem) -> Plan:
+        left = None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
+        found = quick_plan(problem, nodes=nodes, timeout=left, threads=threads, seed=seed)
+        if not found.has_offsets:
+            raise MemplanError("no plan was found in time; allow more time or more nodes")
+        return found
+
+    peaks = np.full(len(asked), np.iinfo(np.int64).max)
+    bounds, chosen = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
+    layers: list[Layer] = []
+    for number, scenario in enumerate(scenarios):
+        work = _Search(number, scenario, plan, len(layers))
+        work.run()
+        peaks[scenario.rows], bounds[scenario.rows] = work.peaks, work.bounds
+        chosen[scenario.rows] = work.chosen
+        layers += work.layers
+    problem = join_scenarios(scenarios)
+    fixed = plan(problem)
+    found = Envelope(
+        asked,
+        scenarios,
+        tuple(layers),
+        frozen(peaks),
+        frozen(bounds),
+        frozen(chosen),
+        problem,
+        fixed,
+        how,
+        notes,
+        time.perf_counter() - begun,
+    )
+    found.verify()
+    return found
+
+
+class _Search:
+    """Plans sizes of a scenario until their relations meet the bound at every size."""
+
+    def __init__(self, number: int, scenario: Scenario, plan: Any, first: int) -> None:
+        self._number, self._scenario, self._plan, self._first = number, scenario, plan, first
+        self._pairs = find_pairs(scenario.template)
+        count = len(scenario.rows)
+        self.peaks = np.full(count, np.iinfo(np.int64).max)
+        self.bounds: Column = np.zeros(count, np.int64)
+        self.chosen: Column = np.zeros(count, np.int64)
+        self.layers: list[Layer] = []
+
+    def run(self) -> None:
+        """Plan the largest size, and then where the best relation is farthest from the bound."""
+        for begin, end, sizes in self._scenario.chunks():
+            self.bounds[begin:end] = measure_loads(self._scenario.template, sizes)
+        tried = np.zeros(len(self.peaks), np.bool_)
+        at = int(self.bounds.argmax())
+        for _ in range(_MOST_PLANS):
+            tried[at] = True
+            self._take_plan(at)
+            missing = np.where(tried, 0, (self.peaks - self.bounds) / np.maximum(self.bounds, 1))
+            at = int(missing.argmax())
+            if missing[at] <= 0:
+                break
+
+    def _take_plan(self, at: int) -> None:
+        """Plan a size, and use its relation and its bound at all sizes."""
+        problem = self._scenario.problem(at)
+        plan = self._plan(problem)
+        assert plan.offsets is not None
+        relation = relate(self._pairs, plan.offsets, problem.size)
+        number = self._first + len(self.layers)
+        used, proved = False, plan.lower_bound > self.bounds[at]
+        for begin, end, sizes in self._scenario.chunks():
+            peaks = relation.peaks(sizes, problem.alignment)
+            better = peaks < self.peaks[begin:end]
+            self.peaks[begin:end][better] = peaks[better]
+            self.chosen[begin:end][better] = number
+            used |= bool(better.any())
+            if proved:
+                larger = (sizes >= problem.size[:, None]).all(axis=0)
+                bounds = self.bounds[begin:end]
+                bounds[larger] = np.maximum(bounds[larger], plan.lower_bound)
+        if used:
+            self.layers.append(Layer(self._number, int(self._scenario.rows[at]), plan, relation))
