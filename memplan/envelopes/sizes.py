@@ -6,7 +6,7 @@ The polynomial is found exactly, in whole numbers, from the largest values of ea
 is checked at the corners of the range and at further sizes.
 
     tokens          1022        1023        1024       bytes = 64 * tokens + 4 * tokens**2
-    bytes        4243344     4251580     4259840       checked at 2, 1024, 57, 311, ...
+    bytes        4243344     4251588     4259840       checked at 2, 1024, 57, 311, ...
 
 Where few sizes are asked for, or the polynomials do not fit, the source is asked at every size.
 """
