@@ -177,6 +177,14 @@ Dim = Annotated[
         "--dim", metavar="NAME=N", help="Value of a symbolic dimension of a model. May be repeated."
     ),
 ]
+Budget = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="LIMIT",
+        help="What all sizes keep to, such as 'batch*tokens<=4096'. May be repeated.",
+    ),
+]
 InPlace = Annotated[
     bool,
     typer.Option(

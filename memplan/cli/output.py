@@ -146,6 +146,19 @@ def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
             raise typer.BadParameter(f"{other} names the same file", param_hint=f"'{option}'")
 
 
+def refuse_given(options: Mapping[str, bool], why: str) -> None:
+    """Refuse options: by name, whether each is given.
+
+    Raises
+    ------
+    typer.BadParameter
+        For the first that is given, with the sentence `why`.
+    """
+    for option, is_given in options.items():
+        if is_given:
+            raise typer.BadParameter(why, param_hint=f"'{option}'")
+
+
 def choose_drawing(path: str | None, *inputs: str, solvers: Iterable[str] = ()) -> str | None:
     """Return whether a suffix asks for a page, or for which kind of picture, before the work.
 

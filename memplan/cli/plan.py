@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import fit, options, output, reading, together
+from memplan.cli import envelope, fit, options, output, reading, together
 from memplan.cli.inputs import keep_each
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
@@ -106,24 +106,35 @@ def command(
     """Place every buffer, and report how good the plan is.
 
     With a capacity, the search stops at the first plan that fits. Without one, or with --minimize,
-    it looks for the smallest peak. Ctrl-C ends the search with the best plan so far.
+    it looks for the smallest peak. Ctrl-C ends the search with the best plan so far. Several sizes
+    (--dim batch=1,2,4 or batch=1:64) are shown as by `memplan envelope`.
     """
-    if shared.together:
-        single = {
-            "--proof": proof is not None,
-            "--trace": trace is not None,
-            "--measure": measure,
-            "--order": order,
-            "--recompute": recompute,
-            "--spill": spill is not None,
-            "--pure": bool(pure),
-            "--format": format is not None,
-            "--solver": solver != "auto",
-            "--minimize": minimize,
-            "--pin": bool(constraints.pin),
-            "--reserve": bool(constraints.reserve),
+    single = {
+        "--proof": proof is not None,
+        "--trace": trace is not None,
+        "--measure": measure,
+        "--order": order,
+        "--recompute": recompute,
+        "--spill": spill is not None,
+        "--pure": bool(pure),
+        "--format": format is not None,
+        "--solver": solver != "auto",
+        "--minimize": minimize,
+        "--pin": bool(constraints.pin),
+        "--reserve": bool(constraints.reserve),
+    }
+    if envelope.has_ranges(model.dim):
+        single |= {
+            "--capacity": constraints.capacity is not None,
+            "--together": shared.together,
+            "--in-place": model.in_place,
         }
-        together.refuse_given(single)
+        output.refuse_given(single, "it is of one size; give each --dim one value")
+        if not others:
+            envelope.run(input, model, (), search, out, as_json=as_json, quiet=quiet)
+            return
+    if shared.together:
+        output.refuse_given(single, "it is of one program; leave out --together")
         inputs, capacity = [input, *(others or ())], constraints.capacity
         together.run(inputs, model, capacity, search, shared, out, as_json=as_json, quiet=quiet)
         return

@@ -21,7 +21,7 @@ GROUP = "memplan.commands"
 # Our commands as the help shows them; the module of each has its name.
 _PANELS = {
     "Plan": ("fit", "plan", "order", "recompute", "verify"),
-    "Understand": ("inspect", "compare", "bands", "tradeoff", "view"),
+    "Understand": ("inspect", "compare", "envelope", "bands", "tradeoff", "view"),
     "Hand over": ("apply", "convert", "record"),
     "Research": ("solvers",),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,16 +13,7 @@ from memplan.cli import options, output, reading
 if TYPE_CHECKING:
     from memplan.together import Together
 
-__all__ = ["refuse_given", "run"]
-
-
-def refuse_given(single: Mapping[str, bool]) -> None:
-    """Refuse options that are of one program: by name, whether each is given."""
-    for option, is_given in single.items():
-        if is_given:
-            raise typer.BadParameter(
-                "it is of one program; leave out --together", param_hint=f"'{option}'"
-            )
+__all__ = ["run"]
 
 
 def run(

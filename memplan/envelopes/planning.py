@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from memplan.problem.immutable import Immutable
 from memplan.referee import Layers, verify_envelope
 from memplan.solvers.limits import check_seconds
 from memplan.solvers.refereed import NODES, quick_plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Envelope", "Layer", "envelope"]
 
@@ -138,6 +141,23 @@ class Envelope(Immutable):
         layer = self.layers[self.chosen[row]]
         scenario = self.scenarios[layer.scenario]
         return layer, scenario.problem(int(np.searchsorted(scenario.rows, row)))
+
+    def plot(self, *, width: float | None = None) -> Figure:
+        """Draw the peak over the dimension with the most values; extra `plot`.
+
+        Parameters
+        ----------
+        width
+            Millimetres, from 40 to 2,000; `None` is 178.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from memplan.view import envelope  # imported on use because it needs an extra
+
+        return envelope.draw(self, width=width)
 
     def verify(self) -> None:
         """Check all sizes, and the plan for all of them, with the referee again.

@@ -37,6 +37,7 @@ DRAWN_BY = (
     *(
         "pipeline/arranged.py",
         "pipeline/tradeoffs.py",
+        "envelopes/planning.py",
         "analysis/inspection.py",
         "analysis/compare.py",
     ),

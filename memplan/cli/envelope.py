@@ -1,0 +1,167 @@
+"""`memplan envelope`: the peak at every size of a range of dimensions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import options, output, reading
+from memplan.errors import FormatError
+
+if TYPE_CHECKING:
+    from memplan.envelopes import Envelope
+    from memplan.sources import Loaded
+
+NAME = "envelope"
+EXAMPLES = (
+    "memplan envelope model.onnx --dim batch=1:64",
+    "memplan envelope model.onnx --dim batch=1:64 --budget 'batch<=8' -o plan.json",
+)
+
+_WRITES = {
+    **dict.fromkeys((".json", ".csv"), "plan"),
+    **dict.fromkeys((".png", ".svg", ".pdf"), "picture"),
+}
+
+
+def command(
+    input: options.Input,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dim",
+            metavar="NAME=RANGE",
+            help="Sizes of a symbolic dimension: 8, 1:64, 64:4096:64 (a step) or 1,2,4. May be "
+            "repeated.",
+        ),
+    ] = None,
+    budget: options.Budget = None,
+    out: Annotated[
+        str | None,
+        options.write_to(
+            "Draw the peak (.png, .svg, .pdf), or write the one plan whose offsets are legal at "
+            "every size (.json, .csv)."
+        ),
+    ] = None,
+    *,
+    search: options.Search,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show how much memory a program needs at every size of a range, and what is proved of that.
+
+    Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
+    plan with the same offsets for all sizes is shown too.
+    """
+    run(input, options.Model(dim), budget or (), search, out, as_json=as_json)
+
+
+def run(
+    input: str,
+    model: options.Model,
+    budgets: Sequence[str],
+    search: options.Search,
+    out: str | None,
+    *,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Find the envelope of a file, print it, and write what the suffix of `out` says."""
+    output.check_output(out, input)
+    kind = os.path.splitext(out or "")[1].lower()
+    if out is not None and kind not in _WRITES:
+        raise FormatError(
+            out,
+            "the suffix must be .json or .csv for the plan of all sizes, or .png, .svg or .pdf for "
+            "a picture",
+        )
+    output.check_libraries(input, extras=("plot",) * (_WRITES.get(kind) == "picture"))
+    ranges = _parse_ranges(model.dim or ())
+
+    from memplan.envelopes import envelope
+
+    limits = {name: value for name, value in vars(search).items() if value is not None}
+    found = envelope(_make_reader(input, model), ranges, budgets, **limits)
+    if as_json or not quiet:
+        _show(found, as_json=as_json)
+    if out is not None:
+        _write(found, out, _WRITES[kind])
+
+
+def _write(found: Envelope, out: str, what: str) -> None:
+    if what == "plan":
+        from memplan import formats
+
+        formats.save(found.plan, out)
+    else:
+        from memplan.view import envelope, picture
+
+        picture.write(envelope.draw(found), out)
+
+
+def _make_reader(input: str, model: options.Model) -> Callable[..., Loaded]:
+    """Return a function that reads a file at a size."""
+
+    def read(**dims: int) -> Loaded:
+        at = [f"{name}={value}" for name, value in dims.items()]
+        return reading.read_input(input, replace(model, dim=at, pins=False))
+
+    return read
+
+
+def has_ranges(texts: Sequence[str] | None) -> bool:
+    """Return whether a dimension has several sizes."""
+    return any(set(",:") & set(text.rpartition("=")[2]) for text in texts or ())
+
+
+def _parse_ranges(texts: Sequence[str]) -> dict[str, str]:
+    """Read `NAME=RANGE`, each name once."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, values = text.rpartition("=")
+        if not name or not values:
+            raise typer.BadParameter(f"{text!r} is not NAME=RANGE", param_hint="'--dim'")
+        if name in found:
+            raise typer.BadParameter(
+                f"{name!r} is given twice; give all of its sizes at once, as in {name}=1,2,4:8",
+                param_hint="'--dim'",
+            )
+        found[name] = values
+    return found
+
+
+def _show(found: Envelope, *, as_json: bool) -> None:
+    """Print an envelope."""
+    if as_json:
+        output.line(output.make_json(_summarise(found)))
+    else:
+        from memplan.view.words.envelope import describe_envelope
+
+        output.console().print(describe_envelope(found))
+
+
+def _summarise(found: Envelope) -> dict[str, Any]:
+    columns = zip(found.range.names, found.range.points.T.tolist(), strict=True)
+    return {
+        "status": str(found.status),
+        "open": found.open,
+        "budgets": list(found.range.budgets),
+        "sizes": dict(columns),
+        "peaks": found.peaks.tolist(),
+        "bounds": found.bounds.tolist(),
+        "plans": [
+            {"size": found.range.sizes(layer.row), "peak": layer.plan.peak}
+            for layer in found.layers
+        ],
+        "one_plan": {
+            "peak": found.plan.peak,
+            "lower_bound": found.plan.lower_bound,
+            "status": str(found.plan.status),
+        },
+        "bytes": found.how,
+        "notes": [asdict(note) for note in found.notes],
+        "seconds": round(found.seconds, 6),
+    }

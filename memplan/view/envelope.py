@@ -1,0 +1,97 @@
+"""The peak over a dimension as a picture: a line for each value of another dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memplan.envelopes import Envelope
+from memplan.view import paper, picture
+from memplan.view.classes import PALETTE
+from memplan.view.units import human
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw"]
+
+_HEIGHT = 0.55  # in widths
+_LINES = 6
+_FACTOR = 8  # an axis whose ends differ by more than this is logarithmic
+
+
+def draw(found: Envelope, *, width: float | None = None) -> Figure:
+    """Draw the peak over the dimension with the most values.
+
+    Each line is for one value of another dimension with several values; where there are more of
+    these, the rest is at its largest. What is not proved is a dotted line below.
+
+    Parameters
+    ----------
+    found
+        The result of `memplan.envelope`.
+    width
+        Millimetres, from 40 to 2,000; `None` is 178.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not attached to any display.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    asked = found.range
+    order = sorted(range(len(asked.axes)), key=lambda at: -len(asked.axes[at]))
+    x, other = order[0], next((at for at in order[1:] if len(asked.axes[at]) > 1), None)
+    unit, name = picture.choose_unit(int(found.plan.peak or 0))
+    with paper.style():
+        figure = paper.figure(width, _HEIGHT)
+        axes = figure.subplots()
+        values = [None] if other is None else _choose(asked.axes[other])
+        for number, value in enumerate(values):
+            rows = _find_rows(found, x, other, value)
+            colour = PALETTE[number % len(PALETTE)]
+            label = "peak" if value is None else f"{asked.names[other or 0]} = {value:,}"
+            at, peaks = asked.points[rows, x], found.peaks[rows] / unit
+            axes.plot(at, peaks, color=colour, linewidth=1, label=label)
+            if (found.bounds[rows] < found.peaks[rows]).any():
+                dots = (0, (1, 1.5))
+                axes.plot(at, found.bounds[rows] / unit, color=colour, linestyle=dots, linewidth=1)
+        one = (found.plan.peak or 0) / unit
+        axes.axhline(one, color="#333333", linewidth=0.8, linestyle=(0, (5, 2)), label="one plan")
+        low, high = asked.axes[x][0], asked.axes[x][-1]
+        if high > _FACTOR * max(low, 1):
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log", base=2)
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.yaxis.set_major_formatter(lambda value, _: human(round(value * unit)))
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_xlabel(asked.names[x])
+        axes.set_ylabel("memory" if axes.get_yscale() == "log" else f"memory ({name})")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
+        paper.lay_out(figure, axes)
+    return figure
+
+
+def _choose(axis: tuple[int, ...]) -> list[int | None]:
+    from memplan.view.words.envelope import choose_values
+
+    return [*choose_values(axis, _LINES)]
+
+
+def _find_rows(found: Envelope, x: int, other: int | None, value: int | None) -> list[int]:
+    """Return the sizes of a line; the dimensions that are not drawn have their largest values."""
+    points = found.range.points
+    mine = np.ones(len(points), np.bool_)
+    for column, axis in enumerate(found.range.axes):
+        if column == other:
+            mine &= points[:, column] == value
+        elif column != x:
+            mine &= points[:, column] == axis[-1]
+    rows: list[int] = np.flatnonzero(mine).tolist()
+    return rows

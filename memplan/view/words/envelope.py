@@ -1,0 +1,131 @@
+"""The peak of a program at many sizes, in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.envelopes import Envelope
+from memplan.plan import Status
+from memplan.view.units import exact, human, percent, plural, seconds
+from memplan.view.words.parts import (
+    Fact,
+    escape,
+    escape_sentence,
+    list_facts,
+    make_amount,
+    make_sentence,
+    make_table,
+    render_notes,
+    unit_of,
+)
+
+__all__ = ["choose_values", "describe_envelope"]
+
+_ROWS, _COLUMNS = 12, 6
+
+
+def describe_envelope(found: Envelope) -> RenderableType:
+    """Return the peaks of some sizes as a table, and what is proved of all of them."""
+    wide = [column for column, axis in enumerate(found.range.axes) if len(axis) > 1]
+    table = _make_grid(found, *wide) if len(wide) == 2 else _make_list(found)
+    parts: list[RenderableType] = [list_facts(list(_list_facts(found))), Text(), table]
+    if found.notes:
+        parts += [Text(), render_notes(found.notes)]
+    return Group(*parts)
+
+
+def _list_facts(found: Envelope) -> Iterator[Fact]:
+    asked = found.range
+    axes = (_tell_axis(*each) for each in zip(asked.names, asked.axes, strict=True))
+    budgets = "".join(f"; {escape_sentence(each)}" for each in asked.budgets)
+    yield "sizes", f"{len(found):,}: {', '.join(axes)}{budgets}"
+    for name, row in (("smallest", found.peaks.argmin()), ("largest", found.peaks.argmax())):
+        peak = exact(int(found.peaks[row]))
+        yield name, f"{peak}, at {escape_sentence(asked.describe(int(row)))}"
+    if found.open == 0:
+        yield "status", "proved: at every size, no plan needs less"
+    else:
+        gap = (found.peaks - found.bounds) / np.maximum(found.bounds, 1)
+        yield (
+            "status",
+            f"not proved at {plural(found.open, 'size')}; at most {gap.max():.1%} above the bound",
+        )
+    plans = plural(len(found.layers), "plan")
+    gives = "gives" if len(found.layers) == 1 else "give"
+    yield "search", f"{plans} {gives} the peaks of all sizes; {seconds(found.seconds)}"
+    yield "bytes", found.how
+    yield "one plan", _tell_one(found)
+
+
+def _tell_axis(name: str, axis: Sequence[int]) -> str:
+    if len(axis) == 1:
+        return f"{escape(name)} {axis[0]}"
+    if len(axis) <= 4:
+        return f"{escape(name)} {', '.join(map(str, axis))}"
+    steps = {b - a for a, b in pairwise(axis)}
+    step = "" if steps == {1} else f" by {steps.pop()}" if len(steps) == 1 else " (a list)"
+    return f"{escape(name)} {axis[0]} to {axis[-1]}{step}"
+
+
+def _tell_one(found: Envelope) -> str:
+    plan, worst = found.plan, int(found.peaks.max())
+    assert plan.peak is not None
+    proved = plan.status is Status.OPTIMAL
+    bound = "no fixed offsets need less" if proved else f"at least {exact(plan.lower_bound)}"
+    more = f", {percent(plan.peak - worst, worst)} more than the largest" * (plan.peak > worst)
+    return f"{exact(plan.peak)} for all sizes with the same offsets{more}; {bound}"
+
+
+def choose_values(axis: Sequence[int], most: int) -> list[int]:
+    """Return some values of a dimension, both ends and powers of two among them."""
+    if len(axis) <= most:
+        return list(axis)
+    powers = [value for value in axis if value & (value - 1) == 0]
+    chosen = sorted({axis[0], axis[-1], *(powers if len(powers) > 2 else axis)})
+    places = np.linspace(0, len(chosen) - 1, min(most, len(chosen))).round().astype(int)
+    return [chosen[at] for at in places]
+
+
+def _choose_rows(found: Envelope) -> list[int]:
+    """Return the sizes of the table, as rows of the range."""
+    axes = found.range.axes
+    wide = sum(len(axis) > 1 for axis in axes)
+    most = _ROWS if wide < 2 else 3
+    chosen = set(product(*(choose_values(axis, most) for axis in axes)))
+    points = map(tuple, found.range.points.tolist())
+    return [row for row, point in enumerate(points) if point in chosen]
+
+
+def _make_list(found: Envelope) -> RenderableType:
+    """Return a table with a size a line."""
+    more = ["at least"] if found.open else []
+    table = make_table("size", "peak", "", *more)
+    for row in _choose_rows(found):
+        peak = int(found.peaks[row])
+        cells = [make_amount(int(found.bounds[row])) for _ in more]
+        size = make_sentence(escape_sentence(found.range.describe(row)))
+        table.add_row(size, f"{peak:,}", unit_of(peak), *cells)
+    return table
+
+
+def _make_grid(found: Envelope, down: int, across: int) -> RenderableType:
+    """Return a table of two dimensions."""
+    asked = found.range
+    heads = choose_values(asked.axes[across], _COLUMNS)
+    name, other = escape(asked.names[down]), escape(asked.names[across])
+    table = make_table(f"{name} \\ {other}", *(f"{value:,}" for value in heads))
+    peaks = dict(zip(map(tuple, asked.points.tolist()), found.peaks.tolist(), strict=True))
+    point = [axis[0] for axis in asked.axes]
+    for value in choose_values(asked.axes[down], _ROWS):
+        cells = []
+        for head in heads:
+            point[down], point[across] = value, head
+            peak = peaks.get(tuple(point))
+            cells.append("-" if peak is None else human(peak))
+        table.add_row(f"{value:,}", *cells)
+    return table

@@ -1,0 +1,97 @@
+"""Tests of `memplan envelope`, and of `memplan plan` for several sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+from command_line import refused, told
+
+import memplan as mp
+from memplan.cli import main
+
+MODEL = str(Path(__file__).parents[2] / "examples" / "models" / "branches.onnx")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+
+
+@pytest.mark.parametrize("command", ["envelope", "plan"])
+def test_a_table_of_sizes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the words for three sizes, by both commands."""
+    lines = told(capsys, command, MODEL, "--dim", "batch=1,2,4")
+    for line in (
+        "sizes 3: batch 1, 2, 4",
+        "largest 786,432 bytes (768 KiB), at batch=4",
+        "status proved: at every size, no plan needs less",
+        "batch=2 393,216 384 KiB",
+    ):
+        assert line in lines
+
+
+def test_the_facts_for_scripts_are_those_of_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests all peaks of a range with a budget, and the plan for all sizes."""
+    asked = (MODEL, "--dim", "batch=1:100:3", "--budget", "batch<=50", "--json")
+    assert main(["envelope", *asked, "-o", "all.json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    sizes = list(range(1, 50, 3))
+    assert record["sizes"] == {"batch": sizes}
+    assert record["peaks"] == record["bounds"] == [196608 * batch for batch in sizes]
+    assert (record["status"], record["open"]) == ("optimal", 0)
+    assert record["one_plan"]["peak"] == mp.load_plan("all.json").peak == 196608 * 49
+
+
+def test_the_plan_for_all_sizes_is_legal_at_each() -> None:
+    """Tests what the command writes against the referee of plans."""
+    assert main(["plan", MODEL, "--dim", "batch=1:9", "-q", "-o", "all.csv"]) == 0
+    plan = mp.load_plan("all.csv")
+    for batch in (1, 5, 9):
+        problem = mp.load(MODEL, dims={"batch": batch}).problem
+        mp.verify(problem, mp.Plan.of(problem, [plan.offset(id) for id in problem.ids]))
+
+
+def test_pictures_of_one_and_two_dimensions() -> None:
+    """Tests that a picture is written, and drawn for more dimensions from Python."""
+    pytest.importorskip("matplotlib")
+    assert main(["envelope", MODEL, "--dim", "batch=1:100", "-o", "peak.svg"]) == 0
+    assert Path("peak.svg").read_text().startswith("<?xml")
+
+    def program(a: int, b: int, c: int) -> mp.Problem:
+        return mp.Problem([mp.Buffer("x", 0, 1, a * b + c)])
+
+    figure = mp.envelope(program, {"a": "1:3", "b": "1:9", "c": (1, 2)}).plot(width=90)
+    lines = [line.get_label() for line in figure.axes[0].lines]
+    assert lines == ["a = 1", "a = 2", "a = 3", "one plan"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--dim", "batch=4:1"), '"batch=4:1" is empty'),
+        (("--dim", "batch=1:4", "--dim", "batch=2"), "'batch' is given twice; give all"),
+        (("--dim", "batch"), "'batch' is not NAME=RANGE"),
+        (("--dim", "batsch=1:4"), "batsch"),
+        (("--dim", "batch=1:4", "--budget", "batch<1"), 'no size of the range keeps to "batch<1"'),
+        (("--dim", "batch=1:4", "-o", "x.txt"), "the suffix must be .json or .csv"),
+        ((), "needs a dimension with a range of sizes"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests one sentence for each mistake."""
+    assert sentence in refused(capsys, "envelope", MODEL, *words)
+
+
+@pytest.mark.parametrize("option", ["--order", "--measure", "--in-place", "--together"])
+def test_plan_refuses_what_is_of_one_size(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests options that several sizes do not have."""
+    said = refused(capsys, "plan", MODEL, "--dim", "batch=1,2", option)
+    assert f"'{option}': it is of one size" in said
