@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ EXAMPLES = (
 _WRITES = {
     **dict.fromkeys((".json", ".csv"), "plan"),
     **dict.fromkeys((".png", ".svg", ".pdf"), "picture"),
+    ".h": "header",
 }
 
 
@@ -43,8 +45,8 @@ def command(
     out: Annotated[
         str | None,
         options.write_to(
-            "Draw the peak (.png, .svg, .pdf), or write the one plan whose offsets are legal at "
-            "every size (.json, .csv)."
+            "Draw the peak (.png, .svg, .pdf), write the one plan whose offsets are legal at every "
+            "size (.json, .csv), or a C function that makes the plan of a size (.h)."
         ),
     ] = None,
     *,
@@ -75,8 +77,8 @@ def run(
     if out is not None and kind not in _WRITES:
         raise FormatError(
             out,
-            "the suffix must be .json or .csv for the plan of all sizes, or .png, .svg or .pdf for "
-            "a picture",
+            "the suffix must be .json or .csv for the plan of all sizes, .h for a C header, or "
+            ".png, .svg or .pdf for a picture",
         )
     output.check_libraries(input, extras=("plot",) * (_WRITES.get(kind) == "picture"))
     ranges = _parse_ranges(model.dim or ())
@@ -96,6 +98,11 @@ def _write(found: Envelope, out: str, what: str) -> None:
         from memplan import formats
 
         formats.save(found.plan, out)
+    elif what == "header":
+        from memplan.formats import write_text
+        from memplan.targets.c_sizes import write_sizes_header
+
+        write_text(out, write_sizes_header(found, name=Path(out).stem))
     else:
         from memplan.view import envelope, picture
 

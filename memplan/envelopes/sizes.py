@@ -163,7 +163,10 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
                 f"{misfit}; ask for at most {_MOST_READ:,} sizes, which are read one by one, as "
                 f"in {asked.names[0]}=1,2,4 or with a step"
             )
-    return _read_all(reader, asked), notes, "read at every size"
+    scenarios = _read_all(reader, asked)
+    if len(scenarios) == 1 and not asked.budgets:
+        scenarios = (_fit_all(reader, asked, scenarios[0]),)
+    return scenarios, notes, "read at every size"
 
 
 class _MisfitError(Exception):
@@ -265,6 +268,19 @@ def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
         )
         for rows in found.values()
     )
+
+
+def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
+    """Return polynomials in place of sizes that were all read, if some give exactly these."""
+    for degree in (1, *_DEGREES):
+        try:
+            fitted = _fit(reader, asked, degree)
+            same = np.array_equal(fitted.sizes(0, len(asked)), read.sizes(0, len(asked)))
+        except (_MisfitError, MemplanError):
+            continue
+        if same:
+            return fitted
+    return read
 
 
 def _fit(reader: _Reader, asked: Range, degree: int) -> Scenario:

@@ -228,7 +228,7 @@ def test_peaks_and_fixed_offsets_are_the_least() -> None:
     """Tests small programs, at every size and for all sizes, against every order of buffers."""
     source = random.Random(11)
     proved = 0
-    for _ in range(rounds(60, 20_000)):
+    for _ in range(rounds(60, 5_000)):
         program, dims = draw(source)
         found = mp.envelope(program, dims, threads=1)
         problems = [program(a, b) for a, b in product(dims["a"], dims["b"])]
@@ -236,7 +236,7 @@ def test_peaks_and_fixed_offsets_are_the_least() -> None:
         assert found.status is mp.Status.OPTIMAL
         assert found.plan.peak == find_least(problems), (problems, found.plan.offsets)
         proved += found.plan.status is mp.Status.OPTIMAL
-    assert proved == rounds(60, 20_000)
+    assert proved == rounds(60, 5_000)
 
 
 def claims(found: Envelope) -> Layers:
@@ -287,7 +287,7 @@ def test_the_referee_finds_false_claims() -> None:
 def test_the_referee_follows_fixed_offsets_of_chance() -> None:
     """Tests offsets of chance against the referee of plans at every size."""
     source, wrong = random.Random(5), 0
-    for _ in range(rounds(200, 20_000)):
+    for _ in range(rounds(120, 5_000)):
         program, dims = draw(source)
         problems = [program(a, b) for a, b in product(dims["a"], dims["b"])]
         found = mp.envelope(program, dims, threads=1)

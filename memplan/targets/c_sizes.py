@@ -1,0 +1,179 @@
+"""Writes an envelope as a header for C99 and C++17: a function that makes the offsets of a size.
+
+    net_plan(batch, tokens, offset)       fills the offsets of this size, and returns its bytes
+    net_fixed[NET_BUFFER_conv]            the offsets that are legal at every size
+    NET_LARGEST, NET_FIXED                the bytes of the largest size, and for fixed offsets
+
+The function has the polynomials of the sizes and, for each plan that was made, which buffers lie
+below which. It puts each buffer on top of those below it, so it is exact at every size of the
+range.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from memplan.envelopes import Envelope, Polynomials
+from memplan.errors import MemplanError
+from memplan.problem.columns import Column
+from memplan.targets import _c_names as c
+
+__all__ = ["write_sizes_header"]
+
+_WIDTH = 90  # of a line of a table
+_MOST_NUMBERS = 1 << 16  # in all tables
+
+
+def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
+    """Return an envelope as the text of a header.
+
+    Parameters
+    ----------
+    found
+        The envelope.
+    name
+        The prefix of all names in the header, as for `memplan.targets.c_header.write_header`.
+
+    Raises
+    ------
+    MemplanError
+        If the buffers depend on the size, their bytes are no polynomials, or the tables would be
+        too large.
+    """
+    if len(found.scenarios) > 1:
+        raise MemplanError(
+            "the buffers differ between sizes, so that no one table has them; the plan for all "
+            "sizes (.json) does"
+        )
+    polynomials = found.scenarios[0].bytes
+    if not isinstance(polynomials, Polynomials):
+        raise MemplanError(
+            "the bytes of the buffers are no polynomials of the dimensions, so that a program "
+            "cannot compute them; the plan for all sizes (.json) holds at each"
+        )
+    below = [rows for layer in found.layers for rows in layer.relation.below]
+    if polynomials.factors.size + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
+        raise MemplanError("the tables of a C header would be too large; ask for fewer sizes")
+    return "\n".join(_lines(found, polynomials, name)) + "\n"
+
+
+def _lines(found: Envelope, polynomials: Polynomials, title: str) -> Iterator[str]:
+    upper = c.make_prefix(title)
+    lower, asked, problem = upper.lower(), found.range, found.scenarios[0].template
+    dims = [f"dim_{word}" for word in c.make_identifiers(asked.names)]
+    alignment = max((int(a) & -int(a) for a in problem.alignment), default=1)
+    proved = " (proved to be the least)" if found.open == 0 else ""
+    yield f"/* The memory of {c.escape_comment(title)} at each of {len(found)} sizes, planned"
+    yield f" * by memplan; do not edit. Call {lower}_plan before a run, with the values of"
+    for word, name, axis in zip(dims, asked.names, asked.axes, strict=True):
+        yield f" *   {word}: {c.escape_comment(name)}, {axis[0]} to {axis[-1]}"
+    for budget in asked.budgets:
+        yield f" *   that keep to {c.escape_comment(budget)}"
+    yield f" * It fills the offset of each buffer, and returns the bytes of this size{proved},"
+    yield f" * or {upper}_NO_SIZE outside of these limits. {lower}_fixed holds at every size. */"
+    yield f"#ifndef {upper}_SIZES_H_"
+    yield f"#define {upper}_SIZES_H_"
+    yield ""
+    yield "#include <stdint.h>"
+    yield ""
+    yield f"#define {upper}_NO_SIZE UINT64_MAX"
+    yield f"#define {upper}_LARGEST {int(found.peaks.max())}u"
+    yield f"#define {upper}_FIXED {found.plan.peak}u"
+    yield f"#define {upper}_ARENA_ALIGNMENT {alignment}u"
+    yield f"#define {upper}_BUFFER_COUNT {len(problem)}"
+    for number, (id, word) in enumerate(
+        zip(problem.ids, c.make_identifiers(problem.ids), strict=True)
+    ):
+        yield f"#define {upper}_BUFFER_{word} {number} /* {c.escape_comment(id)} */"
+    yield ""
+    fixed = [found.plan.offset(id) for id in problem.ids]
+    yield from _define(f"uint64_t {lower}_fixed", fixed, "u")
+    yield ""
+    parameters = ", ".join(f"uint64_t {dim}" for dim in dims)
+    yield f"static inline uint64_t {lower}_plan({parameters}, uint64_t* offset) {{"
+    yield from (f"  {line}" if line else "" for line in _body(found, polynomials, upper, dims))
+    yield "}"
+    yield ""
+    yield f"#endif /* {upper}_SIZES_H_ */"
+
+
+# The function behind its tables; the words in capitals are those of the header.
+_BODY = """\
+uint64_t size[COUNT], at[COUNT], best = NONE;
+if (LIMITS) return NONE;
+for (int row = 0; row < COUNT; ++row) {
+  int64_t sum = 0;
+  for (int term = 0; term < TERMS; ++term) {
+    int64_t value = factor[term * COUNT + row];
+    for (int k = 0; k < DIMS; ++k) {
+      for (int p = 0; p < power[term * DIMS + k]; ++p) value *= (int64_t)dim[k];
+    }
+    sum += value;
+  }
+  size[row] = ((uint64_t)sum / DIVISORu + unit[row] - 1u) / unit[row] * unit[row];
+}
+for (int plan = 0; plan < PLANS; ++plan) {
+  uint64_t peak = 0;
+  for (int k = plan * COUNT; k < (plan + 1) * COUNT; ++k) {
+    const uint32_t row = order[k];
+    uint64_t base = 0;
+    for (uint32_t e = end[k]; e < end[k + 1]; ++e) {
+      const uint64_t top = at[below[e]] + size[below[e]];
+      if (top > base) base = top;
+    }
+    at[row] = (base + alignment[row] - 1u) / alignment[row] * alignment[row];
+    if (size[row] && at[row] + size[row] > peak) peak = at[row] + size[row];
+  }
+  if (peak < best) {
+    best = peak;
+    for (int row = 0; row < COUNT; ++row) offset[row] = size[row] ? at[row] : 0;
+  }
+}
+return best;
+"""
+
+
+def _body(
+    found: Envelope, polynomials: Polynomials, upper: str, dims: Sequence[str]
+) -> Iterator[str]:
+    """Yield the lines of the function: tables, the sizes, and the best of the relations."""
+    order = [row for layer in found.layers for row in layer.relation.order]
+    below = [rows for layer in found.layers for rows in layer.relation.below]
+    ends = [0, *accumulate(map(len, below))]
+    flat = [row for rows in below for row in rows]
+    yield from _define("uint8_t power", polynomials.powers.ravel())
+    yield from _define("int64_t factor", polynomials.factors.ravel())
+    yield from _define("uint64_t unit", polynomials.unit, "u")
+    yield from _define("uint64_t alignment", found.scenarios[0].template.alignment, "u")
+    yield "/* By plan: the buffers from below to above, and those directly below each. */"
+    yield from _define("uint32_t order", order)
+    yield from _define("uint32_t end", ends)
+    yield from _define("uint32_t below", flat or [0])
+    yield f"const uint64_t dim[{len(dims)}] = {{{', '.join(dims)}}};"
+    limits = [
+        f"{dim} {sign} {end}u"
+        for dim, axis in zip(dims, found.range.axes, strict=True)
+        for sign, end in (("<", axis[0]), (">", axis[-1]))
+        if end or sign == ">"  # nothing is below 0
+    ]
+    words = {
+        "COUNT": f"{upper}_BUFFER_COUNT",
+        "NONE": f"{upper}_NO_SIZE",
+        "LIMITS": " || ".join(limits),
+        "TERMS": str(len(polynomials.powers)),
+        "DIMS": str(len(dims)),
+        "DIVISOR": str(polynomials.divisor),
+        "PLANS": str(len(found.layers)),
+    }
+    yield from re.sub("[A-Z]{4,}", lambda word: words[word[0]], _BODY).splitlines()
+
+
+def _define(name: str, values: Sequence[int] | Column, suffix: str = "") -> Iterator[str]:
+    """Yield the definition of a constant array."""
+    words = ", ".join(f"{value}{suffix}" for value in values)
+    yield f"static const {name}[{len(values)}] = {{"
+    yield from (f"  {line}" for line in textwrap.wrap(words, _WIDTH))
+    yield "};"
