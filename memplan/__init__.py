@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from memplan.fitting import fit
     from memplan.formats import load_plan, save
+    from memplan.memories import Blocks, plan_blocks
     from memplan.paths import plan_paths
     from memplan.pipeline import Arranged, Tradeoff, arrange, tradeoff
     from memplan.plan import Plan, Status
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arranged",
+    "Blocks",
     "Budget",
     "Buffer",
     "Envelope",
@@ -91,6 +93,7 @@ __all__ = [
     "load_plan",
     "lower_bound",
     "pack_most_valuable",
+    "plan_blocks",
     "plan_model",
     "plan_paths",
     "plan_together",
@@ -110,6 +113,8 @@ __all__ = [
 _HOMES = {
     "Arranged": "memplan.pipeline",
     "arrange": "memplan.pipeline",
+    "Blocks": "memplan.memories",
+    "plan_blocks": "memplan.memories",
     "Together": "memplan.together",
     "plan_together": "memplan.together",
     "Budget": "memplan.solvers",

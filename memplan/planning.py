@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Planned",
     "PlanningInterrupted",
+    "SharedBudget",
     "capacity_to_load",
     "hold_capacity",
     "layout_of",
@@ -186,7 +187,7 @@ def plan_model(
     (8, False)
     """
     solvers.registry.check_libraries(solvers.registry.parse(solver)[0])
-    budget = _SharedBudget(timeout, nodes)
+    budget = SharedBudget(timeout, nodes)
     possible = layouts(load_model(model, capacity, dims, include, pins), in_place=in_place)
     if proof is not None and (in_place or possible[-1].in_place):
         raise MemplanError("a proof is of one problem; leave in-place choices out, or the proof")
@@ -338,7 +339,7 @@ def load_model(
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))
 
 
-class _SharedBudget:
+class SharedBudget:
     """A budget of time and nodes that several searches share."""
 
     def __init__(self, timeout: float | None, nodes: int | None) -> None:

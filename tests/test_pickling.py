@@ -94,6 +94,7 @@ def grow(batch: int) -> mp.Problem:
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
+    "Blocks": lambda: mp.plan_blocks(make_problem(), 64),
     "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
     "Buffer": lambda: BUFFERS[0],
     "Envelope": lambda: mp.envelope(grow, {"batch": range(1, 9)}),
@@ -133,6 +134,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "pack_most_valuable": None,  # a selection
     "plan_model": None,  # planned
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
+    "plan_blocks": None,  # blocks
     "plan_together": None,  # together
     "recompute": None,  # recomputed
     "reorder": None,  # reordered

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import envelope, fit, options, output, reading, together
+from memplan.cli import blocks, envelope, fit, options, output, reading, together
 from memplan.cli.inputs import keep_each
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
@@ -47,10 +47,22 @@ def command(
             callback=keep_each,
         ),
     ] = None,
+    block_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--block-limit",
+            parser=options.parse_bytes,
+            metavar="SIZE",
+            help="Place the buffers in several blocks, none larger than this: as few as possible, "
+            "of as few bytes as possible.",
+        ),
+    ] = None,
     minimize: options.Minimize = False,
     out: Annotated[
         str | None,
-        options.write_to("Write the plan to this file; with --together, into this folder."),
+        options.write_to(
+            "Write the plan to this file; with --together and --block-limit, into this folder."
+        ),
     ] = None,
     format: Annotated[
         options.PlanFormat | None,
@@ -120,26 +132,36 @@ def command(
         "--format": format is not None,
         "--solver": solver != "auto",
         "--minimize": minimize,
+    }
+    of_one = {
+        **single,
         "--pin": bool(constraints.pin),
         "--reserve": bool(constraints.reserve),
+        "--block-limit": block_limit is not None,
     }
     if envelope.has_ranges(model.dim):
-        single |= {
+        of_one |= {
             "--capacity": constraints.capacity is not None,
             "--together": shared.together,
             "--in-place": model.in_place,
         }
-        output.refuse_given(single, "it is of one size; give each --dim one value")
+        output.refuse_given(of_one, "it is of one size; give each --dim one value")
         if not others:
             envelope.run(input, model, (), search, out, as_json=as_json, quiet=quiet)
             return
     if shared.together:
-        output.refuse_given(single, "it is of one program; leave out --together")
+        output.refuse_given(of_one, "it is of one program; leave out --together")
         inputs, capacity = [input, *(others or ())], constraints.capacity
         together.run(inputs, model, capacity, search, shared, out, as_json=as_json, quiet=quiet)
         return
     if others:
         raise typer.BadParameter("several programs need --together", param_hint="'MORE'")
+    if block_limit is not None:
+        output.refuse_given(single, "it is of one arena; leave out --block-limit")
+        output.check_libraries(input)
+        loaded = reading.read_input(input, model, constraints)
+        blocks.run(loaded, block_limit, out, as_json=as_json, quiet=quiet, **vars(search))
+        return
     output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
     if model.in_place and proof is not None:
         raise typer.BadParameter(

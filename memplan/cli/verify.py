@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import options, output, reading
+from memplan.cli import blocks, options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def command(
         str | None,
         typer.Argument(
             metavar="PLAN",
-            help="A plan (CSV or JSON). It may be left out if there is a proof.",
+            help="A plan (CSV or JSON), or the folder of `plan --block-limit`. It may be left out "
+            "if there is a proof.",
             callback=keep,
         ),
     ] = None,
@@ -55,6 +57,13 @@ def command(
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
+    if plan is not None and os.path.isdir(plan):
+        if proof is not None:
+            raise typer.BadParameter(
+                "a proof is of one arena, not of blocks", param_hint="'--proof'"
+            )
+        blocks.verify(reading.read_input(problem, model, constraints), plan)
+        return
     loaded = reading.read_input(problem, model, options.Constraints(constraints.capacity))
 
     from memplan.view.words.plans import verified
@@ -82,6 +91,7 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
     from memplan.errors import FormatError, GraphError, PlanError
 
     plan = formats.load_plan(path)
+    blocks.refuse_alone(plan, path)
     try:
         return plan, reading.follow_order(loaded, plan)
     except PlanError as error:

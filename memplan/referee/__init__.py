@@ -1,6 +1,7 @@
 """The referee: checks plans, proofs, orders, re-runs and envelopes, without code of a solver."""
 
 from memplan.referee.again import RecomputeClaim, verify_recompute
+from memplan.referee.blocks import verify_blocks
 from memplan.referee.envelope import Layers, verify_envelope
 from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify
@@ -13,6 +14,7 @@ __all__ = [
     "RecomputeClaim",
     "Tenant",
     "verify",
+    "verify_blocks",
     "verify_envelope",
     "verify_order",
     "verify_proof",

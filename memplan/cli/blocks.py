@@ -1,0 +1,141 @@
+"""`memplan plan --block-limit`: buffers in blocks of limited size, and the check of their plans."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from memplan.cli import output
+
+if TYPE_CHECKING:
+    from memplan.memories import Blocks
+    from memplan.plan import Plan
+    from memplan.sources import Loaded
+
+__all__ = ["refuse_alone", "run", "verify"]
+
+_SUFFIX = ".plan.json"
+
+
+def run(
+    loaded: Loaded,
+    limit: int,
+    folder: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    **search: Any,
+) -> None:
+    """Plan blocks, print what they need, and write a plan for each.
+
+    Parameters
+    ----------
+    loaded
+        What is planned.
+    limit
+        The most bytes of a block.
+    folder
+        Where the plan of each block goes, as "block-N.plan.json".
+    as_json, quiet
+        What is printed.
+    **search
+        As `memplan.plan_blocks`.
+    """
+    if folder is not None and not os.path.isdir(folder):
+        raise typer.BadParameter(
+            f"{folder!r} is no folder; each block has a plan of its own, which goes into it",
+            param_hint="'--output'",
+        )
+    from memplan import formats
+    from memplan.formats.json import write_plan
+    from memplan.memories import plan_blocks
+
+    found = plan_blocks(loaded, limit, **search)
+    files: list[str] = []
+    if folder is not None:
+        files = [os.path.join(folder, f"block-{n}{_SUFFIX}") for n in range(1, found.count + 1)]
+        left = sorted({*_list_files(folder)} - {*files})
+        if left:
+            raise typer.BadParameter(
+                f"{left[0]} is there, and is none of these {found.count} blocks; give another "
+                "folder",
+                param_hint="'--output'",
+            )
+        rows = zip(files, found.plans, strict=True)
+        formats.write_files({path: write_plan(plan).encode() for path, plan in rows})
+    if as_json:
+        output.line(output.make_json(_summarise(found, loaded, files)))
+    elif not quiet:
+        from memplan.view.words import blocks, parts
+
+        output.console().print(blocks.describe_blocks(found))
+        if loaded.notes:
+            output.console().print(parts.render_notes(loaded.notes))
+        for path in files:
+            output.line(f"{path}: written")
+
+
+def _summarise(found: Blocks, loaded: Loaded, files: list[str]) -> dict[str, Any]:
+    return {
+        "source": loaded.source,
+        "status": str(found.status),
+        "limit": found.limit,
+        "count": found.count,
+        "count_bound": found.count_bound,
+        "total": found.total,
+        "total_bound": found.total_bound,
+        "capacity": found.problem.capacity,
+        "blocks": [
+            {
+                "peak": plan.peak,
+                "buffers": len(plan.ids),
+                "output": files[number] if files else None,
+            }
+            for number, plan in enumerate(found.plans)
+        ],
+        "seconds": round(found.seconds, 6),
+    }
+
+
+def _list_files(folder: str) -> list[str]:
+    """Return the plans of blocks in a folder."""
+    return [
+        os.path.join(folder, name)
+        for name in os.listdir(folder)
+        if name.startswith("block-") and name.endswith(_SUFFIX)
+    ]
+
+
+def refuse_alone(plan: Plan, path: str) -> None:
+    """Refuse the plan of one block where all are needed."""
+    if "blocks" in plan.stats:
+        raise typer.BadParameter(
+            f"{path} is one of {plan.stats['blocks']} blocks; give the folder of all of them",
+            param_hint="'PLAN'",
+        )
+
+
+def verify(loaded: Loaded, folder: str) -> None:
+    """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong."""
+    from memplan import formats
+    from memplan.errors import PlanError
+    from memplan.referee import verify_blocks
+    from memplan.view.units import exact, plural
+
+    paths = sorted(_list_files(folder))
+    if not paths:
+        raise typer.BadParameter(
+            f"{folder!r} has no plans of blocks, as `memplan plan --block-limit` writes them",
+            param_hint="'PLAN'",
+        )
+    plans = [formats.load_plan(path) for path in paths]
+    limit = max(plan.capacity or plan.peak or 0 for plan in plans)
+    try:
+        total = verify_blocks(loaded.problem, limit, plans)
+    except PlanError as error:
+        output.message(f"{folder}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    blocks = plural(len(plans), "block")
+    output.line(f"valid: {blocks} of at most {exact(limit)}, {exact(total)} in all")

@@ -1,0 +1,277 @@
+"""The search for few and small blocks: first for their number, then for their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from heapq import heappop, heappush
+from math import gcd, lcm
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from memplan import solvers
+from memplan.errors import PlanError
+from memplan.memories.block_bounds import count_blocks, list_moments, sum_profile
+from memplan.memories.block_boxes import Box, Boxes
+from memplan.memories.strips import Strips
+from memplan.plan import Plan, Status
+from memplan.planning import SharedBudget
+from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.solvers.refereed import NODES
+
+__all__ = ["BlockSearch", "Placed"]
+
+_NEAR: Final = 4  # numbers above the bound that are tried one by one
+_ROUNDS: Final = 3  # in which every block is laid last once
+_QUESTIONS: Final = 100  # without a limit on time or nodes
+_QUICK: Final = 10_000  # nodes of a question about a box
+
+
+class Placed(NamedTuple):
+    """All buffers in blocks.
+
+    Attributes
+    ----------
+    block, offset
+        Of each buffer, shape (n,).
+    heights
+        Of each block, in bytes.
+    """
+
+    block: Column
+    offset: Column
+    heights: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """The bytes of all blocks."""
+        return sum(self.heights)
+
+
+class BlockSearch:
+    """The search of one problem.
+
+    Parameters
+    ----------
+    problem, limit
+        See `memplan.plan_blocks`.
+    budget
+        For all questions together.
+    search
+        Threads and seed, as `memplan.solve` has them.
+
+    Attributes
+    ----------
+    best
+        The least blocks so far; set by `find_count`.
+    count_bound, total_bound
+        Proved: no plan has fewer blocks, and none in as many blocks as `best` has fewer bytes.
+    """
+
+    def __init__(self, problem: Problem, limit: int, budget: SharedBudget, **search: Any) -> None:
+        self._problem, self._limit = problem.with_capacity(None), limit
+        self._budget, self._search = budget, search
+        self._strips = Strips(self._problem, limit)
+        self._moments = list_moments(self._problem)
+        self._questions = _QUESTIONS
+        self.count_bound = max(count_blocks(self._moments, limit), min(1, len(problem)))
+        self.total_bound = 0
+        self.best: Placed
+
+    def find_count(self) -> None:
+        """Find a plan in as few blocks as possible."""
+        if not self._items or self._problem.has_reserved:  # what fits into no block is named here
+            self.best = self._place_alone()
+        count, proved = self.count_bound, True
+        while count < len(self._items):
+            arena = self._strips.join([self._limit] * count)
+            if count < self.count_bound + _NEAR:
+                plan = self._solve(arena, "fit", questions=3)
+            else:  # without a capacity there is a plan at once
+                plan = self._solve(arena.with_capacity(None), "min_peak", questions=3, nodes=1)
+            if plan.peak is not None and plan.peak <= (arena.capacity or 0):
+                self.best = self._read(plan)
+                return
+            proved = proved and plan.status is Status.INFEASIBLE
+            if proved:
+                self.count_bound = count + 1
+            count = count + 1 if count < self.count_bound + _NEAR else count + count // 4 + 1
+        self.best = self._place_alone()
+
+    @cached_property
+    def _items(self) -> list[Column]:
+        """The rows of each group, and each row that is in none."""
+        single = np.flatnonzero(self._problem.group == NONE)
+        return [*single[:, None], *map(np.array, self._problem.groups)]
+
+    def _place_alone(self) -> Placed:
+        """Return the plan with a block for each item.
+
+        Raises
+        ------
+        PlanError
+            If an item fits into no block.
+        """
+        problem = self._problem
+        block, offset = np.zeros(len(problem), np.int64), np.zeros(len(problem), np.int64)
+        for number, rows in enumerate(self._items):
+            plan = solvers.solve(problem.subset(rows).with_capacity(self._limit))
+            if plan.offsets is None:
+                raise PlanError(
+                    f"{problem.label(int(rows[0]))} fits into no block of {self._limit} bytes "
+                    "beside the reserved ranges"
+                )
+            block[rows], offset[rows] = number, plan.offsets
+        return self._drop_empty(block, offset)
+
+    def _solve(
+        self, problem: Problem, objective: str, *, questions: int, nodes: int | None = None
+    ) -> Plan:
+        """Ask a question that is one of so many, with at most so many nodes."""
+        share = self._budget.share(questions)
+        self._questions -= 1
+        if nodes is None and share.seconds is None:
+            nodes = NODES
+        if nodes is not None:
+            share = replace(share, nodes=min(nodes, share.nodes or nodes))
+        plan = solvers.solve(problem, objective=objective, budget=share, **self._search)
+        self._budget.spend(plan, share)
+        return plan
+
+    def _read(self, plan: Plan) -> Placed:
+        assert plan.offsets is not None
+        return self._drop_empty(*self._strips.split(plan.offsets))
+
+    def _drop_empty(self, block: Column, offset: Column) -> Placed:
+        """Return blocks without those in which nothing is."""
+        used, block = np.unique(block, return_inverse=True)
+        heights = np.zeros(len(used), np.int64)
+        np.maximum.at(heights, block, offset + self._problem.size)
+        return Placed(block, offset, tuple(int(each) for each in heights))
+
+    def shrink(self) -> None:
+        """Make the blocks smaller, until they are proved to be the least or the budget ends."""
+        count = len(self.best.heights)
+        self.total_bound = self._bound_total() if count else 0
+        if self._meets_bound():
+            return
+        self._try_last([self._limit] * count, count - 1)
+        for falling in (False, True):
+            for _ in range(_ROUNDS):
+                before = self.best.total
+                order = np.argsort(self.best.heights, kind="stable").tolist()
+                for number in order[::-1] if falling else order:
+                    if self._meets_bound():
+                        return
+                    self._try_last(self.best.heights, number)
+                if self.best.total == before:
+                    break
+        self._search_boxes()
+
+    def _search_boxes(self) -> None:
+        """Cut the heights into boxes, and refute or settle that with the least bytes first."""
+        count = len(self.best.heights)
+        boxes = Boxes(self._moments, self._unit)
+        heap = [(0, 0, Box((0,) * count, (self._limit,) * count))]
+        made, open_least = 1, self.best.total
+        while heap and self._questions > 0 and len(self.best.heights) == count:
+            least, _, box = heappop(heap)
+            if least >= self.best.total:
+                heap.clear()
+                break
+            tight = boxes.tighten(box, self.best.total - 1)
+            if tight is None:
+                continue
+            if tight.least > least:
+                parts = [tight]  # its turn comes later
+            else:
+                self.total_bound = max(self.total_bound, min(least, open_least))
+                if self._meets_bound():
+                    return
+                settled = self._settle(tight)
+                if settled is None:
+                    open_least = min(open_least, tight.least)
+                    continue
+                parts = settled
+            for each in parts:
+                heappush(heap, (each.least, made, each))
+                made += 1
+        rest = min((least for least, *_ in heap), default=self.best.total)
+        self.total_bound = max(self.total_bound, min(rest, open_least, self.best.total))
+
+    def _settle(self, box: Box) -> list[Box] | None:
+        """Return what is left of a box, in one part or two; None if it cannot be cut and is open.
+
+        The least height of each block beside the others at their greatest is asked, the widest
+        first.
+        """
+        heights = box.cap
+        for k in sorted(range(len(box.cap)), key=lambda k: box.low[k] - box.cap[k]):
+            others = [*box.cap[:k], *box.cap[k + 1 :]]
+            arena = self._strips.join([*others, box.cap[k]])
+            plan = self._solve(arena, "min_peak", questions=6, nodes=_QUICK)
+            if plan.status is Status.INFEASIBLE:
+                return []
+            if plan.has_offsets:
+                found = self._read(plan)
+                self._take(found)
+                heights = tuple(sorted(found.heights, reverse=True))
+            least = plan.lower_bound - len(others) * self._strips.distance
+            if least > box.low[k]:
+                return [box._replace(low=(*box.low[:k], least, *box.low[k + 1 :]))]
+        k = max(range(len(heights)), key=lambda k: heights[k] - box.low[k])
+        if box.low[k] >= box.cap[k]:
+            return None
+        middle = (box.low[k] + min(heights[k], box.cap[k])) // 2 // self._unit * self._unit
+        middle = max(box.low[k], min(middle, box.cap[k] - self._unit))
+        return [
+            box._replace(cap=(*box.cap[:k], middle, *box.cap[k + 1 :])),
+            box._replace(low=(*box.low[:k], middle + self._unit, *box.low[k + 1 :])),
+        ]
+
+    @cached_property
+    def _unit(self) -> int:
+        """A number of which all heights are multiples, if every buffer lies as low as it can."""
+        own = self._problem
+        if own.has_pins or own.has_reserved:
+            return 1
+        windows = [own.gap_lower, own.gap_upper] if own.has_windows else []
+        columns = [own.size, own.alignment if own.has_alignment else own.size, own.lead, *windows]
+        return gcd(*(int(each) for column in columns for each in np.unique(np.abs(column)))) or 1
+
+    def _meets_bound(self) -> bool:
+        return self.best.total <= self.total_bound
+
+    def _try_last(self, heights: Sequence[int], number: int) -> None:
+        """Lay a block last, beside others of these heights, and keep the plan if it is smaller."""
+        others = [*heights[:number], *heights[number + 1 :]]
+        arena = self._strips.join([*others, self._limit])
+        plan = self._solve(arena, "min_peak", questions=6, nodes=_QUICK)
+        if plan.has_offsets:
+            self._take(self._read(plan))
+
+    def _take(self, found: Placed) -> None:
+        """Keep a plan if it is smaller."""
+        if (len(found.heights), found.total) < (len(self.best.heights), self.best.total):
+            self.best = found
+
+    def _bound_total(self) -> int:
+        """Return a lower bound on the bytes of as many blocks as the best plan has."""
+        problem, count = self._problem, len(self.best.heights)
+        if count == 1:
+            plan = self._solve(self._strips.join([self._limit]), "min_peak", questions=2)
+            if plan.has_offsets and (found := self._read(plan)).total < self.best.total:
+                self.best = found
+            return plan.lower_bound
+        free = problem.with_reserved(()).with_pins(dict.fromkeys(problem.ids))
+        one = self._solve(free, "min_peak", questions=3).lower_bound
+        unit = lcm(*(int(each) for each in np.unique(problem.alignment)))
+        # Blocks in a row are one arena, if each begins at a multiple of all alignments.
+        lost = 0 if not (problem.size % unit).any() else (count - 1) * (unit - 1)
+        profile = sum_profile(self._moments, self._limit)
+        below = sum(each.upper for each in problem.reserved if each.lower == 0)
+        load = max((each.load for each in self._moments), default=0)
+        return max(one - lost, load, profile) + self.count_bound * below

@@ -1,0 +1,191 @@
+"""As few and as small blocks as possible, none above a limit.
+
+All blocks are one arena with strips between them (`strips`). The least number is found from below:
+the planner is asked for a plan in so many blocks, and its "infeasible" is a proof for that number.
+Then blocks shrink in turns: one of them is laid last, the others keep their heights, and the least
+peak of the arena is its least height.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from memplan.errors import PlanError
+from memplan.memories.block_search import BlockSearch, Placed
+from memplan.plan import Plan, Status
+from memplan.planning import SharedBudget, load_model
+from memplan.problem import Asked, Problem
+from memplan.problem.columns import MAX_BYTES
+from memplan.referee import verify_blocks
+from memplan.solvers.limits import check_whole
+
+__all__ = ["Blocks", "plan_blocks"]
+
+
+@dataclass(frozen=True, repr=False)
+class Blocks:
+    """Buffers in blocks of limited size; the referee has accepted their plans.
+
+    Attributes
+    ----------
+    problem
+        All buffers. Its capacity, if it has one, is the limit on the bytes of all blocks.
+    limit
+        The most bytes of a block.
+    plans
+        Of the buffers of each block, the highest block first. Offsets are from the beginning of
+        the block.
+    count_bound
+        Proved: there is no plan in fewer blocks.
+    total_bound
+        Proved: no plan in as many blocks has fewer bytes.
+    seconds
+        Wall time.
+    """
+
+    problem: Problem
+    limit: int
+    plans: tuple[Plan, ...]
+    count_bound: int
+    total_bound: int
+    seconds: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
+        return len(self.plans)
+
+    @property
+    def total(self) -> int:
+        """The bytes of all blocks."""
+        return sum(plan.peak or 0 for plan in self.plans)
+
+    @property
+    def status(self) -> Status:
+        """`optimal` if no plan has fewer blocks, and none in as many blocks has fewer bytes."""
+        proved = (self.count, self.total) == (self.count_bound, self.total_bound)
+        return Status.OPTIMAL if proved else Status.FEASIBLE
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, int]]:
+        return {
+            id: (number, plan.offset(id))
+            for number, plan in enumerate(self.plans)
+            for id in plan.ids
+        }
+
+    def place(self, id: str) -> tuple[int, int]:
+        """Return the number of a buffer's block, and its offset there in bytes.
+
+        Raises
+        ------
+        ProblemError
+            If no buffer has this id.
+        """
+        self.problem.index(id)
+        return self._places[id]
+
+    def __repr__(self) -> str:
+        return f"<Blocks: {self.count} of at most {self.limit}, {self.total} in all, {self.status}>"
+
+    def verify(self) -> int:
+        """Check all blocks with the referee again, and return their bytes.
+
+        Raises
+        ------
+        PlanError
+            As `memplan.referee.verify_blocks`.
+        """
+        return verify_blocks(
+            self.problem,
+            self.limit,
+            self.plans,
+            count_bound=self.count_bound,
+            total_bound=self.total_bound,
+        )
+
+
+def plan_blocks(
+    model: str | os.PathLike[str] | Asked,
+    limit: int,
+    *,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Blocks:
+    """Place buffers in as few blocks as possible, of as few bytes as possible, none above a limit.
+
+    Every block is an arena as the problem describes one: addresses of pins and of reserved ranges
+    are addresses in every block, and its beginning has all alignments. A group is in one block.
+
+    Parameters
+    ----------
+    model
+        A file that `memplan.load` reads, its result, or a problem. A capacity limits the bytes of
+        all blocks.
+    limit
+        The most bytes of a block.
+    timeout, nodes
+        For all searches together; by default each of them has 100,000 nodes.
+    threads, seed
+        See `memplan.solve`.
+
+    Raises
+    ------
+    MemplanError
+        One sentence: for a buffer, a group or a pin that is beyond the limit, or if no plan was
+        found within the capacity.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> three = mp.Problem([mp.Buffer(id, 0, 1, 40) for id in "abc"])
+    >>> found = mp.plan_blocks(three, 100)
+    >>> found.count, found.total, str(found.status), [plan.peak for plan in found.plans]
+    (2, 120, 'optimal', [80, 40])
+    """
+    problem = load_model(model).problem
+    limit = check_whole(limit, "limit", 1, MAX_BYTES)
+    begun = time.perf_counter()
+    search = BlockSearch(problem, limit, SharedBudget(timeout, nodes), threads=threads, seed=seed)
+    search.find_count()
+    search.shrink()
+    found = Blocks(
+        problem,
+        limit,
+        _list_plans(problem, limit, search.best),
+        search.count_bound,
+        search.total_bound,
+        seconds=time.perf_counter() - begun,
+    )
+    found.verify()
+    if problem.capacity is not None and found.total > problem.capacity:
+        raise PlanError(_explain(found, problem.capacity))
+    return found
+
+
+def _list_plans(problem: Problem, limit: int, placed: Placed) -> tuple[Plan, ...]:
+    """Return the plan of each block, the highest first."""
+    plans = []
+    said = {"blocks": len(placed.heights)}
+    for number in np.argsort(-np.array(placed.heights, np.int64), kind="stable"):
+        rows = np.flatnonzero(placed.block == number)
+        part = problem.subset(rows).with_capacity(limit)
+        plans.append(Plan.of(part, placed.offset[rows], status=Status.FITS, stats=said))
+    return tuple(plans)
+
+
+def _explain(found: Blocks, capacity: int) -> str:
+    few = f"{found.count_bound} blocks of at most {found.limit} bytes"
+    if found.total_bound > capacity:
+        return f"proved: the buffers do not fit into {few} with {capacity} bytes in all"
+    return (
+        f"no plan in {few} with {capacity} bytes in all was found; they need at least "
+        f"{found.total_bound}"
+    )

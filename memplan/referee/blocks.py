@@ -1,0 +1,95 @@
+"""The referee of blocks of limited size: each buffer is in one block, and each block is an arena.
+
+It knows nothing of the one arena with strips in which the planner looks for blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memplan.errors import PlanError, quoted
+from memplan.plan import Plan
+from memplan.problem import Asked, problem_of
+from memplan.problem.columns import NONE
+from memplan.referee.plans import verify
+
+__all__ = ["verify_blocks"]
+
+
+def verify_blocks(
+    problem: Asked,
+    limit: int,
+    plans: Sequence[Plan],
+    *,
+    count_bound: int = 0,
+    total_bound: int = 0,
+) -> int:
+    """Check plans of blocks: all constraints of the problem hold in each, and none is too high.
+
+    Parameters
+    ----------
+    problem
+        All buffers. Pins and reserved ranges are addresses in every block.
+    limit
+        The most bytes of a block.
+    plans
+        Of the buffers of each block.
+    count_bound, total_bound
+        Claimed: the least number of blocks, and the fewest bytes of so many blocks. They are not
+        proved here, but may not exceed what the plans have.
+
+    Returns
+    -------
+    int
+        The bytes of all blocks.
+
+    Raises
+    ------
+    PlanError
+        One sentence about the first error: a buffer in no block or in two, a group in two blocks, a
+        block above the limit, a wrong bound, or as `verify` with the number of the block.
+    """
+    whole = problem_of(problem)
+    where: dict[str, int] = {}
+    known, total = set(whole.ids), 0
+    for number, plan in enumerate(plans, 1):
+        for id in plan.ids:
+            if id not in known:
+                raise PlanError(
+                    f"block {number}: buffer {quoted(id)} is in the plan but not in the problem"
+                )
+            if id in where:
+                raise PlanError(
+                    f"buffer {quoted(id)} is in the blocks {where[id]} and {number}; each buffer "
+                    "is in one"
+                )
+            where[id] = number
+        part = whole.subset(np.array([whole.index(id) for id in plan.ids], np.int64))
+        try:
+            verify(part.with_capacity(limit), plan)
+        except PlanError as error:
+            raise PlanError(f"block {number}: {error}") from None
+        total += plan.peak or 0
+    for id in whole.ids:
+        if id not in where:
+            raise PlanError(f"buffer {quoted(id)} is in no block")
+    _check_groups(whole.group.tolist(), [where[id] for id in whole.ids], whole.ids)
+    if count_bound > len(plans):
+        raise PlanError(
+            f"the claimed least number of blocks is {count_bound}, above their number {len(plans)}"
+        )
+    if total_bound > total:
+        raise PlanError(f"the claimed lower bound {total_bound} is above the {total} bytes in all")
+    return total
+
+
+def _check_groups(groups: Sequence[int], blocks: Sequence[int], ids: Sequence[str]) -> None:
+    first: dict[int, int] = {}
+    for row, group in enumerate(groups):
+        if group != NONE and blocks[first.setdefault(group, row)] != blocks[row]:
+            raise PlanError(
+                f"buffers {quoted(ids[first[group]])} and {quoted(ids[row])} are of one group, but "
+                f"in the blocks {blocks[first[group]]} and {blocks[row]}"
+            )

@@ -1,0 +1,76 @@
+"""Tests of `memplan plan --block-limit`, and of `memplan verify` on what it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import refused, told
+
+import memplan as mp
+from memplan.cli import main
+from memplan.problem import Buffer, Problem
+
+ASKED = ("plan", "three.json", "--block-limit", "100")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own, in which is a problem."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    mp.save(Problem([Buffer(id, 0, 1, 40) for id in "abc"]), "three.json")
+    Path("plans").mkdir()
+
+
+def test_blocks_and_a_plan_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the words, and that `verify` takes the folder with all plans."""
+    lines = told(capsys, *ASKED, "-o", "plans")
+    for line in (
+        "blocks 2, none above 100 bytes; proved: no plan has fewer",
+        "in all 120 bytes; proved: no plan has less",
+        "1 2 80 bytes 80.0 %",
+        "plans/block-2.plan.json: written",
+    ):
+        assert line in lines
+    assert told(capsys, "verify", "three.json", "plans") == [
+        "valid: 2 blocks of at most 100 bytes, 120 bytes in all"
+    ]
+
+
+def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the record, with a pin from the command line."""
+    assert main([*ASKED, "--pin", "b=60", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["count"], record["total"], record["status"]) == (2, 140, "optimal")
+    assert [each["peak"] for each in record["blocks"]] == [100, 40]
+
+
+def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a block that is missing, one that is alone, and one of an earlier plan."""
+    told(capsys, *ASKED, "-o", "plans")
+    refused(capsys, "is one of 2 blocks", "verify", "three.json", "plans/block-1.plan.json")
+    refused(capsys, "none of these 1 blocks", *ASKED[:-1], "200", "-o", "plans")
+    Path("plans/block-2.plan.json").unlink()
+    assert main(["verify", "three.json", "plans"]) == 1
+    assert 'buffer "c" is in no block' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((*ASKED[:-1], "39"), "more than the limit of a block"),
+        ((*ASKED, "--order"), "it is of one arena; leave out --block-limit"),
+        ((*ASKED, "--together"), "it is of one program; leave out --together"),
+        ((*ASKED, "-o", "three.json"), "is no folder"),
+        ((*ASKED, "--capacity", "119"), "with 119 bytes in all"),
+        (("verify", "three.json", "plans"), "has no plans of blocks"),
+        (("verify", "three.json", "plans", "--proof", "x"), "a proof is of one arena"),
+    ],
+)
+def test_wrong_words_are_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
+) -> None:
+    """Tests one sentence for each mistake."""
+    refused(capsys, sentence, *words)

@@ -1,0 +1,137 @@
+"""Tests that buffers lie in as few and as small blocks as possible, none above a limit."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from partitions import draw_problem, find_least
+from rounds import rounds
+
+import memplan as mp
+from memplan.errors import MemplanError, PlanError
+from memplan.plan import Plan, Status
+from memplan.problem import Buffer, Problem, Reserved
+from memplan.referee import verify_blocks
+
+THREE = Problem([Buffer(id, 0, 1, 40) for id in "abc"])
+
+
+def make_crowd(buffers: int, seed: int) -> Problem:
+    """Return many buffers, of which about a third is live at a time."""
+    rng = random.Random(seed)
+    rows = []
+    for row in range(buffers):
+        start = rng.randrange(50)
+        rows.append(Buffer(str(row), start, start + rng.randint(1, 30), rng.randint(1, 100)))
+    return Problem(rows)
+
+
+@pytest.mark.parametrize("seed", range(rounds(2, 200)))
+def test_small_problems_against_all_partitions(seed: int) -> None:
+    """Tests number and bytes against brute force, with all constraints."""
+    rng = random.Random(seed)
+    for _ in range(100):
+        problem = draw_problem(rng)
+        limit = max(1, int(problem.size.max())) + rng.randint(0, 8)
+        least = find_least(problem, limit)
+        try:
+            found = mp.plan_blocks(problem, limit, threads=1)
+        except MemplanError:
+            assert least is None
+            continue
+        assert least is not None
+        assert (found.count, found.total) == least
+        assert found.count_bound <= least[0]
+        assert found.total_bound <= least[1]
+        assert found.status is Status.OPTIMAL
+
+
+def test_a_block_and_an_offset_for_each_buffer() -> None:
+    """Tests the facts of a small plan, its highest block first."""
+    found = mp.plan_blocks(THREE, 100)
+    assert (found.count, found.count_bound, found.total, found.total_bound) == (2, 2, 120, 120)
+    assert [plan.peak for plan in found.plans] == [80, 40]
+    assert {found.place(id) for id in "abc"} == {(0, 0), (0, 40), (1, 0)}
+    assert repr(found) == "<Blocks: 2 of at most 100, 120 in all, optimal>"
+    assert found.verify() == 120
+
+
+def test_a_limit_above_all_is_one_arena() -> None:
+    """Tests that one block is the plan of one arena, and that nothing needs no block."""
+    crowd = make_crowd(40, 1)
+    one = mp.solve(crowd, nodes=100_000)
+    found = mp.plan_blocks(crowd, 1 << 40)
+    assert (found.count, found.total, found.total_bound) == (1, one.peak, one.lower_bound)
+    assert mp.plan_blocks(Problem([]), 5).count == 0
+    assert mp.plan_blocks(Problem([Buffer("a", 0, 1, 0)]), 5).plans[0].peak == 0
+
+
+def test_alignments_need_no_common_measure_with_the_limit() -> None:
+    """Tests that the last bytes of a block are used though no alignment divides its limit."""
+    found = mp.plan_blocks(Problem([Buffer("a", 0, 1, 64, 64), Buffer("b", 0, 1, 36, 64)]), 100)
+    assert (found.count, found.total) == (1, 100)
+
+
+def test_pins_and_reserved_ranges_are_of_every_block() -> None:
+    """Tests that a pinned buffer may be in any block, and that each has the reserved range."""
+    rows = [Buffer("p", 0, 1, 30, pin=70), Buffer("a", 0, 1, 60), Buffer("b", 0, 1, 60)]
+    found = mp.plan_blocks(Problem(rows, reserved=[Reserved(0, 8)]), 100)
+    assert (found.count, found.total, found.place("p")[1]) == (2, 100 + 68, 70)
+    assert found.status is Status.OPTIMAL
+
+
+def test_a_capacity_limits_all_blocks() -> None:
+    """Tests that the bytes of all blocks keep the capacity, or that a sentence says why not."""
+    assert mp.plan_blocks(THREE.with_capacity(120), 100).total == 120
+    with pytest.raises(PlanError, match=r"proved: .* 2 blocks of at most 100 bytes with 119 bytes"):
+        mp.plan_blocks(THREE.with_capacity(119), 100)
+
+
+def test_there_is_a_plan_without_time() -> None:
+    """Tests that a budget of nothing still gives a plan with bounds below it."""
+    crowd = make_crowd(300, 3)
+    for asked in ({"timeout": 0.0}, {"nodes": 1}):
+        found = mp.plan_blocks(crowd, 110, **asked)  # type: ignore[arg-type]
+        assert found.count_bound <= found.count <= 70
+        assert crowd.max_load <= found.total_bound <= found.total
+
+
+@pytest.mark.parametrize(
+    ("problem", "limit", "words"),
+    [
+        (THREE, 39, 'buffer "a" has 40 bytes, more than the limit of a block, 39'),
+        (THREE, 0, "limit is 0; it must be a whole number from 1"),
+        (Problem(THREE.buffers, groups=["ab"]), 79, 'the group of buffer "a" has 80 bytes'),
+        (THREE.with_pins({"b": 61}), 100, r'buffer "b" is pinned to \[61, 101\), beyond the limit'),
+        (THREE.with_reserved([(30, 70)]), 100, 'buffer "a" fits into no block of 100 bytes'),
+        (make_crowd(9, 1).with_alignment(1 << 61), 101, "4 blocks of 101 bytes with"),
+    ],
+)
+def test_what_fits_into_no_block_is_named(problem: Problem, limit: int, words: str) -> None:
+    """Tests one sentence for each buffer, group, pin and range that no block can hold."""
+    with pytest.raises(MemplanError, match=words):
+        mp.plan_blocks(problem, limit)
+
+
+def test_the_referee_sees_what_is_wrong() -> None:
+    """Tests buffers in no block or two, torn groups, high blocks and false bounds."""
+    plans = mp.plan_blocks(THREE, 100).plans
+    tied = Problem(THREE.buffers, groups=["abc"])
+
+    def alone(problem: Problem, *ids: str) -> Plan:
+        part = problem.subset(np.array([problem.index(id) for id in ids])).with_capacity(200)
+        return Plan.of(part, [40 * row for row in range(len(ids))])
+
+    for problem, limit, found, claims, words in (
+        (THREE, 79, plans, {}, "block 1: buffer .* is beyond the capacity 79"),
+        (THREE, 100, plans[:1], {}, 'buffer ".*" is in no block'),
+        (THREE, 100, (*plans, plans[1]), {}, "is in the blocks 2 and 3"),
+        (THREE, 100, plans, {"count_bound": 3}, "least number of blocks is 3, above .* 2"),
+        (THREE, 100, plans, {"total_bound": 121}, "lower bound 121 is above the 120 bytes"),
+        (tied, 200, (alone(tied, "a", "b"), alone(tied, "c")), {}, '"a" and "c" are of one group'),
+        (THREE.subset([0]), 100, plans, {}, "in the plan but not in the problem"),
+    ):
+        with pytest.raises(PlanError, match=words):
+            verify_blocks(problem, limit, found, **claims)  # type: ignore[arg-type]
