@@ -1,0 +1,426 @@
+#include "memplan/choice.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "choice/flow.h"
+#include "choice/items.h"
+#include "choice/prices.h"
+#include "choice/sweep.h"
+#include "choice/units.h"
+#include "util/random.h"
+
+namespace memplan {
+
+namespace choice {
+
+namespace {
+
+constexpr std::size_t kWidths[] = {200, 4000, 40000};
+constexpr std::size_t kWidthOfWindow = 500;
+constexpr int kRoundsOfFixing = 3;
+constexpr int kWindows = 200;         // without a better choice, after which a wider sweep is tried
+constexpr std::uint64_t kLeast = 20;  // open items of a window
+constexpr std::uint64_t kMore = 100;  // at most so many more
+
+class ChoiceSearch {
+ public:
+  ChoiceSearch(const ChoiceProblem& problem, const ChoiceOptions& options)
+      : problem_(problem),
+        items_(make_items(problem)),
+        stopper_(options.budget.seconds, options.interrupt),
+        counter_(options.budget.nodes, stopper_),
+        fixed_(problem.bytes.size(), Fixed::kOpen) {}
+
+  Choice solve() {
+    if (!propagate()) {
+      result_.status = Status::kInfeasible;
+      return finish();
+    }
+    relaxed_ = relax(items_, fixed_, reachable_, counter_);
+    take_greedily();
+    find_root();
+    for (std::size_t round = 0; round < std::size(kWidths) && !is_closed(); ++round) {
+      sweep_all(kWidths[round]);
+      if (!is_closed()) search_windows();
+    }
+    return finish();
+  }
+
+ private:
+  bool is_closed() {
+    if (result_.status == Status::kInfeasible) return true;
+    return (has_choice() && best_ >= bound_) || counter_.is_over();
+  }
+  bool has_choice() const { return best_ >= 0; }
+
+  void take(const std::vector<std::uint8_t>& chosen) {
+    const std::int64_t worth = worth_of(problem_, chosen);
+    if (worth <= best_) return;
+    best_ = worth;
+    result_.chosen = chosen;
+  }
+
+  // Decides what follows from what is decided; false if what must be chosen does not fit.
+  bool propagate() {
+    for (bool is_new = true; is_new;) {
+      is_new = drop_rivals() || drop_refused() || fix_last_of_units();
+      if (!is_new) is_new = drop_what_does_not_fit();
+    }
+    Table<Bytes> reachable = find_reachable(items_, fixed_);
+    if (reachable.empty() && items_.moments > 0 && items_.memories() > 0) return false;
+    reachable_ = std::move(reachable);
+    return !has_conflict() && !Units(items_, fixed_).is_impossible();
+  }
+
+  // Whether items that are in exclude each other.
+  bool has_conflict() const {
+    for (const std::vector<Index>& unit : items_.of_unit) {
+      Index last = -1;  // the one that is in and begins before the next one
+      for (const Index i : unit) {
+        if (fixed_[i] != Fixed::kIn) continue;
+        if (last >= 0 && items_.meet(last, i)) return true;
+        last = i;
+      }
+    }
+    return std::any_of(problem_.refused.begin(), problem_.refused.end(), [&](const auto& set) {
+      return !set.empty() &&
+             std::all_of(set.begin(), set.end(), [&](Index i) { return fixed_[i] == Fixed::kIn; });
+    });
+  }
+
+  bool drop_rivals() {
+    bool is_new = false;
+    for (const std::vector<Index>& unit : items_.of_unit) {
+      if (unit.size() == 1) continue;
+      for (const Index i : unit) {
+        if (fixed_[i] != Fixed::kIn) continue;
+        for (const Index other : unit) {
+          if (fixed_[other] != Fixed::kOpen || !items_.meet(i, other)) continue;
+          fixed_[other] = Fixed::kOut;
+          is_new = true;
+        }
+      }
+    }
+    return is_new;
+  }
+
+  bool drop_refused() {
+    bool is_new = false;
+    for (const std::vector<std::int32_t>& set : problem_.refused) {
+      Index open = -1;
+      std::size_t inside = 0;
+      for (const Index i : set) {
+        if (fixed_[i] == Fixed::kIn) ++inside;
+        if (fixed_[i] == Fixed::kOpen) open = i;
+      }
+      if (open < 0 || inside + 1 != set.size()) continue;
+      fixed_[open] = Fixed::kOut;
+      is_new = true;
+    }
+    return is_new;
+  }
+
+  // A unit that must have an item has the only one that is open.
+  bool fix_last_of_units() {
+    bool is_new = false;
+    for (Index unit = 0; unit < items_.units(); ++unit) {
+      if (items_.must[unit] == 0) continue;
+      Index open = -1;
+      bool is_sole = true;
+      for (const Index i : items_.of_unit[unit]) {
+        is_sole &= fixed_[i] != Fixed::kIn && (fixed_[i] == Fixed::kOut || open < 0);
+        if (fixed_[i] == Fixed::kOpen) open = i;
+      }
+      if (open < 0 || !is_sole) continue;
+      fixed_[open] = Fixed::kIn;
+      is_new = true;
+    }
+    return is_new;
+  }
+
+  // What does not fit beside items that are in is out.
+  bool drop_what_does_not_fit() {
+    Table<Bytes> inside(problem_.capacity.size(),
+                        std::vector<Bytes>(static_cast<std::size_t>(items_.moments), 0));
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] != Fixed::kIn) continue;
+      for (Index t = items_.start[i]; t < items_.end[i]; ++t) {
+        inside[items_.memory[i]][t] += items_.bytes[i];
+      }
+    }
+    bool is_new = false;
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] != Fixed::kOpen) continue;
+      const std::vector<Bytes>& there = inside[items_.memory[i]];
+      const Bytes most =
+          *std::max_element(there.begin() + items_.start[i], there.begin() + items_.end[i]);
+      if (items_.bytes[i] <= items_.capacity[items_.memory[i]] - most) continue;
+      fixed_[i] = Fixed::kOut;
+      is_new = true;
+    }
+    return is_new;
+  }
+
+  // Items that fit, in some orders: as far as the relaxation takes them, by worth, and by worth for
+  // each moment, and each byte and moment.
+  void take_greedily() {
+    const auto key = [&](Index i, int way) {
+      const double worth = static_cast<double>(items_.worth[i]);
+      const double bytes = static_cast<double>(std::max<Bytes>(1, items_.bytes[i]));
+      const double length = static_cast<double>(items_.end[i] - items_.start[i]);
+      switch (way) {
+        case 0:
+          return static_cast<double>(relaxed_.taken[i]) / bytes * 1e18 + worth;
+        case 1:
+          return worth;
+        case 2:
+          return worth / length;
+        default:
+          return worth / length / bytes;
+      }
+    };
+    for (int way = 0; way < 4; ++way) {
+      std::vector<double> keys;
+      for (Index i = 0; i < items_.size(); ++i) keys.push_back(key(i, way));
+      std::vector<Index> order(items_.bytes.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](Index a, Index b) { return keys[a] > keys[b]; });
+      fill(order);
+    }
+  }
+
+  // Items in an order, of units that must have one first.
+  void fill(const std::vector<Index>& order) {
+    Table<Bytes> room;
+    for (const Bytes capacity : items_.capacity) {
+      room.emplace_back(static_cast<std::size_t>(items_.moments), capacity);
+    }
+    std::vector<std::uint8_t> chosen(items_.bytes.size(), 0);
+    std::vector<std::uint8_t> has_item(items_.must.size(), 0);
+    const auto put = [&](Index i) {
+      std::vector<Bytes>& there = room[items_.memory[i]];
+      for (Index t = items_.start[i]; t < items_.end[i]; ++t) {
+        if (there[t] < items_.bytes[i]) return;
+      }
+      if (is_excluded(chosen, i)) return;
+      chosen[i] = 1;
+      has_item[items_.unit[i]] = 1;
+      for (Index t = items_.start[i]; t < items_.end[i]; ++t) there[t] -= items_.bytes[i];
+    };
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] == Fixed::kIn) put(i);
+    }
+    for (const bool is_needed : {true, false}) {
+      for (const Index i : order) {
+        if (fixed_[i] != Fixed::kOpen || chosen[i] != 0) continue;
+        if (!is_needed || items_.must[items_.unit[i]] != 0) put(i);
+      }
+    }
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] == Fixed::kIn && chosen[i] == 0) return;
+    }
+    for (Index unit = 0; unit < items_.units(); ++unit) {
+      if (items_.must[unit] != 0 && has_item[unit] == 0) return;
+    }
+    take(chosen);
+  }
+
+  // Whether chosen items exclude one more: of its unit, or with which a refused set would be whole.
+  bool is_excluded(const std::vector<std::uint8_t>& chosen, Index i) const {
+    for (const Index other : items_.of_unit[items_.unit[i]]) {
+      if (chosen[other] != 0 && items_.meet(other, i)) return true;
+    }
+    for (const std::vector<std::int32_t>& set : problem_.refused) {
+      bool has_item = false;
+      bool has_others = true;
+      for (const Index each : set) {
+        has_item |= each == i;
+        has_others &= each == i || chosen[each] != 0;
+      }
+      if (has_item && has_others) return true;
+    }
+    return false;
+  }
+
+  // The bound of the prices, and what it decides about items in any choice that is better.
+  void find_root() {
+    for (int round = 0; round < kRoundsOfFixing; ++round) {
+      const Units units(items_, fixed_);
+      prices_ = find_prices(items_, fixed_, units, reachable_, relaxed_, scaled(best_), counter_);
+      if (round == 0) keep_prices();
+      set_bound(prices_.bound);
+      if (is_closed() || !fix_by_profit(units)) return;
+      if (!propagate()) {  // no better choice has what the prices decide
+        set_bound(scaled(best_));
+        return;
+      }
+      relaxed_ = relax(items_, fixed_, reachable_, counter_);
+    }
+    const Units units(items_, fixed_);
+    prices_ = find_prices(items_, fixed_, units, reachable_, relaxed_, scaled(best_), counter_);
+    set_bound(prices_.bound);
+  }
+
+  std::int64_t scaled(std::int64_t worth) const {
+    return worth * (std::int64_t{1} << items_.shift);
+  }
+  void set_bound(std::int64_t scaled) {
+    bound_ = std::min(bound_, std::max(best_, rounded(items_, scaled)));
+    if (bound_ < 0) result_.status = Status::kInfeasible;
+  }
+
+  bool fix_by_profit(const Units& units) {
+    bool is_new = false;
+    std::vector<Index> best;
+    for (Index unit = 0; unit < items_.units(); ++unit) {
+      const std::int64_t most = units.evaluate(unit, prices_.profit, best);
+      for (const Index i : items_.of_unit[unit]) {
+        if (fixed_[i] != Fixed::kOpen) continue;
+        const std::int64_t with = prices_.bound - most + units.evaluate_with(i, prices_.profit);
+        const std::int64_t without =
+            prices_.bound - most + units.evaluate_without(i, prices_.profit);
+        if (rounded(items_, with) <= best_) {
+          fixed_[i] = Fixed::kOut;
+        } else if (rounded(items_, without) <= best_) {
+          fixed_[i] = Fixed::kIn;
+        } else {
+          continue;
+        }
+        is_new = true;
+      }
+    }
+    return is_new;
+  }
+
+  void keep_prices() {
+    result_.times = items_.times;
+    result_.prices = prices_.byte;
+    result_.shift = items_.shift;
+  }
+
+  void sweep_all(std::size_t width) {
+    const Swept found =
+        sweep(problem_, items_, fixed_, reachable_, prices_, best_, width, counter_);
+    if (found.is_better) take(found.chosen);
+    if (!found.is_whole) return;
+    set_bound(std::max(found.promised, scaled(best_)));
+    // Without a choice so far, nothing was dropped for being worth less than it.
+    if (!has_choice() && found.promised < 0) result_.status = Status::kInfeasible;
+  }
+
+  // Choices that differ from the best one in a part of the items only.
+  void search_windows() {
+    if (!has_choice()) return;
+    for (int idle = 0; idle < kWindows && !is_closed(); ++idle) {
+      const Swept found = sweep(problem_, items_, draw_window(), reachable_, prices_, best_,
+                                kWidthOfWindow, counter_);
+      if (!found.is_better) continue;
+      take(found.chosen);
+      idle = 0;
+    }
+  }
+
+  // Units that are live with one of them, or anywhere, are open; the others are as in the best.
+  std::vector<Fixed> draw_window() {
+    std::vector<Fixed> fixed(fixed_.size());
+    const auto middle = static_cast<Index>(random_.below(fixed_.size()));
+    const bool anywhere = random_.below(3) == 0;
+    std::vector<Index> near;
+    std::vector<std::uint8_t> is_near(items_.of_unit.size(), 0);
+    for (Index i = 0; i < items_.size(); ++i) {
+      fixed[i] = result_.chosen[i] != 0 ? Fixed::kIn : Fixed::kOut;
+      if (fixed_[i] != Fixed::kOpen || is_near[items_.unit[i]] != 0) continue;
+      if (!anywhere && !items_.meet(i, middle)) continue;
+      is_near[items_.unit[i]] = 1;
+      near.push_back(items_.unit[i]);
+    }
+    const std::uint64_t most = kLeast + random_.below(kMore);
+    for (std::uint64_t drawn = 0; drawn < most && drawn < near.size(); ++drawn) {
+      std::swap(near[drawn], near[drawn + random_.below(near.size() - drawn)]);
+      for (const Index i : items_.of_unit[near[drawn]]) fixed[i] = fixed_[i];
+    }
+    return fixed;
+  }
+
+  Choice finish() {
+    if (has_choice()) {
+      result_.worth = best_;
+      result_.bound = std::max(best_, bound_);
+      result_.status = best_ >= bound_ ? Status::kOptimal : Status::kFeasible;
+    } else if (result_.status != Status::kInfeasible) {
+      result_.bound = bound_;
+    }
+    result_.nodes = counter_.used();
+    result_.interrupted = stopper_.interrupted();
+    return std::move(result_);
+  }
+
+  const ChoiceProblem& problem_;
+  Items items_;
+  Stopper stopper_;
+  order::Counter counter_;
+  Random random_{1};
+  std::vector<Fixed> fixed_;  // decided for all choices that are better than the best one
+  Table<Bytes> reachable_;
+  Relaxed relaxed_;
+  Prices prices_;
+  std::int64_t best_ = -1;  // what the best choice is worth
+  std::int64_t bound_ = INT64_MAX;
+  Choice result_;
+};
+
+}  // namespace
+
+}  // namespace choice
+
+std::string check(const ChoiceProblem& problem) {
+  const std::size_t items = problem.bytes.size();
+  for (const std::size_t length : {problem.start.size(), problem.end.size(), problem.worth.size(),
+                                   problem.memory.size(), problem.unit.size()}) {
+    if (length != items) return "the columns of the items differ in length";
+  }
+  if (problem.capacity.size() > choice::kMostMemories) return "there are more than 16 memories";
+  for (const Bytes capacity : problem.capacity) {
+    if (capacity < 0) return "a capacity must be 0 or more";
+  }
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  const auto is_below = [](std::int32_t index, std::size_t count) {
+    return index >= 0 && static_cast<std::size_t>(index) < count;
+  };
+  std::int64_t left = kMost;
+  std::vector<std::int32_t> first(problem.must.size(), -1);
+  for (std::size_t i = 0; i < items; ++i) {
+    const std::string name = "item " + std::to_string(i);
+    if (problem.start[i] >= problem.end[i]) return name + " ends before it begins";
+    if (problem.bytes[i] < 0) return name + " has fewer bytes than 0";
+    if (problem.worth[i] < 0) return name + " is worth less than 0";
+    if (problem.worth[i] > left) return "the items are worth more than 2^53";
+    left -= problem.worth[i];
+    if (!is_below(problem.memory[i], problem.capacity.size())) return name + " has no memory";
+    if (!is_below(problem.unit[i], problem.must.size())) return name + " has no unit";
+    std::int32_t& before = first[problem.unit[i]];
+    if (before < 0) before = static_cast<std::int32_t>(i);
+    if (problem.must[problem.unit[i]] == 0) continue;
+    if (problem.start[i] != problem.start[before] || problem.end[i] != problem.end[before]) {
+      return name + " lives at other times than another item of a unit that must have one";
+    }
+  }
+  for (const std::vector<std::int32_t>& set : problem.refused) {
+    for (const std::int32_t i : set) {
+      if (!is_below(i, items)) return "a refused set names an unknown item";
+    }
+  }
+  return "";
+}
+
+Choice choose(const ChoiceProblem& problem, const ChoiceOptions& options) {
+  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
+  return choice::ChoiceSearch(problem, options).solve();
+}
+
+}  // namespace memplan

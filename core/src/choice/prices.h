@@ -1,0 +1,41 @@
+// Prices, and the bound that they prove.
+//
+// For each time, the sizes of the chosen items of a memory are at most its capacity C. So for every
+// k, the sum of their counts floor((k + 1) * size / (C + 1)) is at most k: of items above C / 2
+// there is at most one, of items above C / 3 there are at most two. Each of these rules has a price
+// at each moment, 0 or more. What an item is worth beyond what it pays, for its bytes and its
+// counts while it is live, is its profit. No choice is worth more than
+//
+//     the price of all that there is of bytes and counts + for each unit, its best profits
+//
+// (Lagrangian relaxation). For the bytes of one memory alone, the best prices are those of the
+// flow; from these on, prices are found by the subgradient method, and rounded to whole numbers,
+// for which the sum is a bound whatever they are.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "choice/flow.h"
+#include "choice/items.h"
+#include "choice/units.h"
+
+namespace memplan::choice {
+
+struct Prices {
+  Table<std::int64_t> byte;          // the price of a byte, scaled
+  std::vector<std::int64_t> profit;  // by item: its worth, less what it pays
+  std::int64_t constant = 0;         // the price of all that there is
+  std::int64_t bound = 0;            // scaled
+};
+
+// The bound of prices if other items are decided.
+std::int64_t bound_of(const Prices& prices, const Items& items, const std::vector<Fixed>& fixed,
+                      const Units& units);
+
+// Prices for what can be reached; they approach the best ones towards a choice of this worth.
+Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
+                   const Table<Bytes>& reachable, const Relaxed& relaxed, std::int64_t reached,
+                   order::Counter& counter);
+
+}  // namespace memplan::choice
