@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "again.h"
+#include "choice.h"
 #include "caller.h"
 #include "learning.h"
 #include "memplan/bounds.h"
@@ -251,6 +252,7 @@ NB_MODULE(_core, m) {
   py::bind_repacker(m);
   py::bind_order(m);
   py::bind_again(m);
+  py::bind_choice(m);
   py::bind_streams(m);
 }
 #undef PyInit__core

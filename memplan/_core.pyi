@@ -418,6 +418,41 @@ def recompute(problem: RecomputeProblem, capacity: int, seconds: float | None, n
 def recompute_rules() -> list[str]:
     """The names of the rules that can be switched off."""
 
+class Choice:
+    """The items that are chosen for memories, and a bound."""
+
+    @property
+    def chosen(self) -> list[int]: ...
+
+    @property
+    def worth(self) -> int: ...
+
+    @property
+    def bound(self) -> int: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def times(self) -> list[int]: ...
+
+    @property
+    def prices(self) -> list[list[int]]: ...
+
+    @property
+    def shift(self) -> int: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def choose(start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], worth: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], memory: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], must: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: Sequence[int], refused: Sequence[Sequence[int]], seconds: float | None, nodes: int | None) -> Choice:
+    """
+    The items that are worth most together within the capacities of memories at each time. Of a unit, no two are live at a time; sets that are refused are never whole. Without the GIL.
+    """
+
 class StreamGraph:
     """Operators on streams, and tensors; columns, copied."""
 
