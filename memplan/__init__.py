@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from memplan.fitting import fit
     from memplan.formats import load_plan, save
-    from memplan.memories import Blocks, plan_blocks
+    from memplan.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
     from memplan.paths import plan_paths
     from memplan.pipeline import Arranged, Tradeoff, arrange, tradeoff
     from memplan.plan import Plan, Status
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arranged",
+    "Assigned",
     "Blocks",
     "Budget",
     "Buffer",
@@ -63,6 +64,7 @@ __all__ = [
     "Gap",
     "Interrupted",
     "Loaded",
+    "Memory",
     "MemplanError",
     "MissingExtraError",
     "Plan",
@@ -79,11 +81,13 @@ __all__ = [
     "Round",
     "Selection",
     "Status",
+    "Stretch",
     "Together",
     "Tradeoff",
     "UnsupportedError",
     "__version__",
     "arrange",
+    "assign",
     "compare",
     "envelope",
     "explain",
@@ -115,6 +119,10 @@ _HOMES = {
     "arrange": "memplan.pipeline",
     "Blocks": "memplan.memories",
     "plan_blocks": "memplan.memories",
+    "Assigned": "memplan.memories",
+    "Memory": "memplan.memories",
+    "Stretch": "memplan.memories",
+    "assign": "memplan.memories",
     "Together": "memplan.together",
     "plan_together": "memplan.together",
     "Budget": "memplan.solvers",

@@ -91,10 +91,16 @@ def grow(batch: int) -> mp.Problem:
     return mp.Problem([mp.Buffer("a", 0, 2, 8 * batch), mp.Buffer("b", 1, 3, 20)])
 
 
+def assign() -> mp.Assigned:
+    """Return a program in two memories."""
+    return mp.assign(RESIDUAL, [mp.Memory("sram", 1 << 15), mp.Memory("psram", read=8, write=8)])
+
+
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
     "Blocks": lambda: mp.plan_blocks(make_problem(), 64),
+    "Assigned": assign,
     "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
     "Buffer": lambda: BUFFERS[0],
     "Envelope": lambda: mp.envelope(grow, {"batch": range(1, 9)}),
@@ -102,6 +108,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Gap": lambda: BUFFERS[0].gaps[0],
     "Interrupted": lambda: mp.Interrupted(mp.solve(BUFFERS)),
     "Loaded": make_loaded,
+    "Memory": lambda: mp.Memory("sram", 64),
     "MemplanError": lambda: mp.MemplanError("no"),
     "MissingExtraError": lambda: mp.MissingExtraError("no"),
     "Plan": lambda: mp.solve(make_problem()),
@@ -118,11 +125,13 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Round": lambda: follow("trace"),
     "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
     "Status": lambda: mp.Status.FITS,
+    "Stretch": lambda: mp.Stretch("a", "a@1", "sram", 2, 4, fetched=True, stored=False),
     "Together": lambda: mp.plan_together([make_problem(), make_problem()], names=["a", "b"]),
     "Tradeoff": lambda: mp.tradeoff(skip(), points=2),
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
     "arrange": None,  # arranged
+    "assign": None,  # assigned
     "compare": compare,
     "envelope": None,  # an envelope
     "explain": lambda: mp.explain(make_problem()),

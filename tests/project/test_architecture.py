@@ -127,6 +127,7 @@ def test_few_files_know_the_native_module() -> None:
     programs = {
         *(Path("graph/steps.py"), Path("rewrite/order.py")),
         Path("rewrite/again/search.py"),
+        Path("memories/search.py"),
     }
     assert knows == {Path("__init__.py")} | programs | solvers
 

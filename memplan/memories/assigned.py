@@ -1,0 +1,128 @@
+"""The result: which buffer lies in which memory, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from memplan.errors import PlanError, quoted
+from memplan.memories.memory import Memory
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.sources import Loaded
+
+__all__ = ["Assigned", "Price", "Stretch"]
+
+
+class Price(NamedTuple):
+    """What a byte of a memory is worth for some time.
+
+    Attributes
+    ----------
+    start, end
+        From when to when, in the times of the problem.
+    saved
+        One byte more of the memory would save at most about so much traffic then.
+    """
+
+    start: int
+    end: int
+    saved: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A buffer whose home is a slow memory is in a fast one for some time.
+
+    Attributes
+    ----------
+    buffer
+        Its id.
+    copy
+        The id of the piece in the plan of the fast memory.
+    memory
+        The name of the fast memory.
+    start, end
+        The piece holds its bytes during `[start, end)`.
+    fetched, stored
+        Whether its bytes are copied from the home at `start`, and back to it at `end`.
+    """
+
+    buffer: str
+    copy: str
+    memory: str
+    start: int
+    end: int
+    fetched: bool
+    stored: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Assigned:
+    """Which buffer lies in which memory, and where; the referee has accepted it.
+
+    Attributes
+    ----------
+    memories
+        As given.
+    plans
+        By memory: the plan of the buffers in it. Offsets begin at its base.
+    traffic
+        What all accesses cost.
+    bound
+        Proved: no assignment costs less.
+    status
+        `optimal` if the traffic is the bound, else `feasible`.
+    problem
+        All buffers.
+    loaded
+        The model that was laid out; `None` for a problem.
+    accessed
+        By id: how many of its bytes are read, and written, in one run.
+    stretches
+        The times at which buffers are in a faster memory than their own. Empty unless they may
+        move.
+    prices
+        By memory: when one byte more of it would save traffic, and how much. Empty for a memory
+        that has room for all.
+    seconds
+        Wall time.
+    """
+
+    memories: tuple[Memory, ...]
+    plans: tuple[Plan, ...]
+    traffic: int
+    bound: int
+    status: Status
+    problem: Problem
+    loaded: Loaded | None
+    accessed: Mapping[str, tuple[int, int]]
+    stretches: tuple[Stretch, ...] = ()
+    prices: tuple[tuple[Price, ...], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """How much less traffic there could be at most, as a share."""
+        return 1 - self.bound / self.traffic if self.traffic else 0.0
+
+    def memory_of(self, id: str) -> str:
+        """Return the name of the memory of a buffer.
+
+        Raises
+        ------
+        PlanError
+            If no memory has such a buffer.
+        """
+        for memory, plan in zip(self.memories, self.plans, strict=True):
+            if id in plan.ids:
+                return memory.name
+        raise PlanError(f"no memory has a buffer {quoted(id)}")
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{memory.name} {plan.peak}"
+            for memory, plan in zip(self.memories, self.plans, strict=True)
+        )
+        return f"<Assigned: {self.status}, {sizes}, traffic {self.traffic}, bound {self.bound}>"

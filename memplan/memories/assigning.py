@@ -1,0 +1,98 @@
+"""Assigns the buffers of a program to memories of several speeds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from memplan.memories.accesses import count_bytes
+from memplan.memories.assigned import Assigned
+from memplan.memories.memory import Memory, check_allowed, check_apart, check_memories
+from memplan.memories.question import Question
+from memplan.memories.search import find_assignment
+from memplan.plan import Status
+from memplan.planning import load_model
+from memplan.problem import Asked
+from memplan.referee import verify_assigned
+
+__all__ = ["assign"]
+
+
+def assign(
+    model: str | os.PathLike[str] | Asked,
+    memories: Sequence[Memory],
+    accesses: Mapping[str, tuple[int, int]] | None = None,
+    *,
+    allowed: Mapping[str, Iterable[str]] | None = None,
+    apart: Iterable[tuple[str, str]] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+) -> Assigned:
+    """Assign every buffer to one memory, so that all accesses cost least, and place it there.
+
+    Parameters
+    ----------
+    model
+        A file that `memplan.load` reads, its result, or a problem. All constraints hold in each
+        memory: alignments, pins, gaps, conflicts, groups, reserved ranges. Its own capacity says
+        nothing here.
+    memories
+        At least one, the fastest first.
+    accesses
+        By id: how often all bytes of a buffer are read, and written. By default it is what the
+        operators of the program read and write; without a program, once each.
+    allowed
+        By id: the names of the memories that the buffer may lie in; by default all of them.
+    apart
+        Pairs of ids that lie in different memories, as in banks that an operator reads at once.
+    timeout, nodes
+        When to stop the search; see `memplan.solve`. By default it stops after a fixed amount of
+        work.
+
+    Raises
+    ------
+    MemplanError
+        One sentence: for names that are unknown or of two memories, numbers that are not whole or
+        out of range, a memory that costs more than a later one, a base that alignments do not
+        divide.
+    PlanError
+        If what must be in a memory does not fit there, or no assignment was found.
+    Interrupted
+        On Ctrl-C.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> buffers = [mp.Buffer("a", 0, 4, 6), mp.Buffer("b", 0, 4, 5), mp.Buffer("c", 0, 4, 5)]
+    >>> fast, slow = mp.Memory("sram", 10), mp.Memory("psram", read=8, write=8)
+    >>> found = mp.assign(mp.Problem(buffers), [fast, slow])
+    >>> found.memory_of("a"), found.memory_of("b"), found.traffic, str(found.status)
+    ('psram', 'sram', 116, 'optimal')
+    """
+    begun = time.perf_counter()
+    loaded = load_model(model)
+    problem = loaded.problem.with_capacity(None)
+    given = tuple(memories)
+    check_memories(problem, given)
+    may = check_allowed(problem, given, allowed)
+    pairs = check_apart(problem, apart)
+    accessed = count_bytes(loaded, accesses)
+    question = Question(problem, given, accessed, may, pairs)
+    found = find_assignment(question, timeout, nodes)
+    named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
+    by_id = dict(zip(problem.ids, accessed, strict=True))
+    traffic = verify_assigned(problem, given, found.plans, may, by_id, named)
+    assert found.bound <= traffic == found.traffic, "the search counts as the referee"
+    return Assigned(
+        given,
+        found.plans,
+        traffic,
+        found.bound,
+        Status.OPTIMAL if traffic == found.bound else Status.FEASIBLE,
+        problem,
+        None if loaded.layout is None else loaded,
+        by_id,
+        prices=found.prices,
+        seconds=time.perf_counter() - begun,
+    )

@@ -1,0 +1,295 @@
+"""Finds which unit lies in which memory, so that accesses cost least, and places all of them.
+
+What a unit saves in a memory with a limit, against the cheapest memory that has room for all, is
+its worth there. The core chooses where units are worth most together within the capacities at each
+time, with a bound. Then they are placed. Units that are proved not to fit together, because their
+addresses do not suit them all, are refused together from then on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from memplan import _core, solvers
+from memplan.errors import MemplanError, PlanError, listed, quoted
+from memplan.memories.assigned import Price
+from memplan.memories.question import Question
+from memplan.plan import Plan, Status
+from memplan.problem.loads import Loads
+from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.refereed import check_plan, quick_plan
+
+__all__ = ["Found", "find_assignment"]
+
+_NODES: Final = 2_000_000  # partial choices that are looked at
+_LEAST_NODES: Final = 200_000  # of a choice after the first one
+_NODES_OF_PLAN: Final = 100_000
+_MOST_REFUSED: Final = 500  # sets of units that do not fit together
+_MOST_WORTH: Final = 1 << 53  # in the core
+_MOST_MEMORIES: Final = 16  # in the core
+
+
+@dataclass(slots=True)
+class Found:
+    """An assignment: a plan for each memory, what it costs, and what it costs at least."""
+
+    plans: tuple[Plan, ...]
+    traffic: int
+    bound: int
+    prices: tuple[tuple[Price, ...], ...]
+
+
+def find_assignment(question: Question, timeout: float | None, nodes: int | None) -> Found:
+    """Return the best assignment that is found.
+
+    Raises
+    ------
+    PlanError
+        If what must be in a memory does not fit there, or no assignment was found in time.
+    """
+    return _Search(question, timeout, nodes).find()
+
+
+@dataclass(slots=True)
+class _Places:
+    """The places among which the core chooses: a unit in a memory each."""
+
+    unit: list[int] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    worth: list[int] = field(default_factory=list)
+    refused: list[list[int]] = field(default_factory=list)  # sets of them that do not fit together
+
+    def find(self, unit: int, memory: int) -> int | None:
+        """Return the number of a place, if it is one."""
+        for at, both in enumerate(zip(self.unit, self.memory, strict=True)):
+            if both == (unit, memory):
+                return at
+        return None
+
+
+class _Search:
+    """One call of `assign`."""
+
+    def __init__(self, question: Question, timeout: float | None, nodes: int | None) -> None:
+        self._question = question
+        seconds = check_seconds(timeout)
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._left = _NODES if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT)
+        # By memory with room for all units that may lie in it: their plan there.
+        self._whole: dict[int, Plan] = {}
+        for memory in range(len(question.memories)):
+            plan = self._plan(self._allowed(memory), memory)
+            if plan.has_offsets:
+                self._whole[memory] = plan
+        self._apart = {unit for pair in question.apart for unit in pair}
+        self._free = [self._find_free(unit) for unit in range(len(question.units))]
+        self._chosen_in = [
+            m for m in range(len(question.memories)) if self._apart or m not in self._whole
+        ]
+        if len(self._chosen_in) > _MOST_MEMORIES:
+            raise MemplanError(
+                f"the choice is between {len(self._chosen_in)} memories; at most {_MOST_MEMORIES} "
+                "may have less room than all buffers need"
+            )
+        # What each unit costs where it may always lie; at most, if that is nowhere.
+        self._out = [
+            max(cost for cost in costs if cost is not None) if free is None else costs[free] or 0
+            for costs, free in zip(question.cost, self._free, strict=True)
+        ]
+        self._places = self._list_places()
+        # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
+        self._unused = dict.fromkeys(self._chosen_in, 0)
+
+    def _allowed(self, memory: int) -> list[int]:
+        return [unit for unit, costs in enumerate(self._question.cost) if costs[memory] is not None]
+
+    def _find_free(self, unit: int) -> int | None:
+        """Return the cheapest memory where a unit may lie whatever the other units do."""
+        costs = self._question.cost[unit]
+        found = [
+            (cost, memory)
+            for memory, cost in enumerate(costs)
+            if cost is not None and memory in self._whole and unit not in self._apart
+        ]
+        return min(found)[1] if found else None
+
+    def _list_places(self) -> _Places:
+        places = _Places()
+        for unit, costs in enumerate(self._question.cost):
+            for memory in self._chosen_in:
+                cost = costs[memory]
+                if cost is None:
+                    continue
+                worth = self._out[unit] - cost
+                if self._free[unit] is None or (memory not in self._whole and worth > 0):
+                    places.unit.append(unit)
+                    places.memory.append(memory)
+                    places.worth.append(worth)
+        if sum(places.worth) > _MOST_WORTH:
+            raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
+        for one, other in self._question.apart:
+            for memory in self._chosen_in:
+                both = [places.find(one, memory), places.find(other, memory)]
+                found = [at for at in both if at is not None]
+                if len(found) == 2:
+                    places.refused.append(found)
+        return places
+
+    @property
+    def _seconds(self) -> float | None:
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def _plan(self, units: Iterable[int], memory: int) -> Plan:
+        part = self._question.part(units, memory)
+        objective = "min_peak" if part.capacity is None else "fit"
+        plan = solvers.solve(part, objective=objective, timeout=self._seconds, nodes=_NODES_OF_PLAN)
+        return check_plan(part, plan)
+
+    def find(self) -> Found:
+        """Choose and place until all that is chosen is placed."""
+        bound: int | None = None
+        first = choice = self._choose()
+        while True:
+            if not Status(choice.status).has_plan:
+                self._explain(choice.status == Status.INFEASIBLE and not any(self._unused.values()))
+            if not any(self._unused.values()):
+                bound = sum(self._out) - choice.bound
+            inside = self._split(choice.chosen)
+            plans = self._place(inside)
+            if plans is not None:
+                break
+            choice = self._choose()
+        worth = sum(w for w, is_in in zip(self._places.worth, choice.chosen, strict=True) if is_in)
+        traffic = sum(self._out) - worth
+        assert bound is not None
+        return Found(plans, traffic, min(traffic, max(0, bound)), self._list_prices(first))
+
+    def _choose(self) -> _core.Choice:
+        """Ask the core which places are worth most."""
+        question, places = self._question, self._places
+        needed = sorted(set(places.unit))
+        number = {unit: at for at, unit in enumerate(needed)}
+        room = {memory: self._room(memory) for memory in self._chosen_in}
+        size = [
+            -(-question.items[unit].bytes // room[memory][1]) * room[memory][1]
+            for unit, memory in zip(places.unit, places.memory, strict=True)
+        ]
+        choice = _core.choose(
+            np.array([question.items[unit].start for unit in places.unit], np.int64),
+            np.array([question.items[unit].end for unit in places.unit], np.int64),
+            np.array(size, np.int64),
+            np.array(places.worth, np.int64),
+            np.array([self._chosen_in.index(memory) for memory in places.memory], np.int32),
+            np.array([number[unit] for unit in places.unit], np.int32),
+            np.array([self._free[unit] is None for unit in needed], np.uint8),
+            [max(0, room[memory][0] - self._unused[memory]) for memory in self._chosen_in],
+            places.refused,
+            self._seconds,
+            self._left,
+        )
+        # Later choices know more, so that they need as much as is left, but not nothing.
+        self._left = max(min(_LEAST_NODES, self._left), self._left - choice.nodes)
+        return choice
+
+    def _room(self, memory: int) -> tuple[int, int]:
+        if memory in self._whole:  # all that may lie there fits in any case
+            return int(self._question.problem.size.sum()), 1
+        return self._question.room(memory)
+
+    def _split(self, chosen: Sequence[int]) -> list[list[int]]:
+        """Return the units of each memory."""
+        inside: list[list[int]] = [[] for _ in self._question.memories]
+        placed = set()
+        for unit, memory, is_in in zip(self._places.unit, self._places.memory, chosen, strict=True):
+            if is_in:
+                inside[memory].append(unit)
+                placed.add(unit)
+        for unit, free in enumerate(self._free):
+            if unit not in placed:
+                assert free is not None
+                inside[free].append(unit)
+        return inside
+
+    def _place(self, inside: Sequence[list[int]]) -> tuple[Plan, ...] | None:
+        """Return a plan for each memory; `None` if one was not found, so that it is avoided."""
+        plans = []
+        for memory, units in enumerate(inside):
+            plan = self._plan(units, memory)
+            if not plan.has_offsets and memory in self._whole:
+                plan = self._restrict(memory, units)
+            if not plan.has_offsets:
+                self._avoid(plan, units, memory)
+                return None
+            plans.append(plan)
+        return tuple(plans)
+
+    def _restrict(self, memory: int, units: Iterable[int]) -> Plan:
+        """Return the plan of all units that may lie in a memory, of some of them."""
+        part, whole = self._question.part(units, memory), self._whole[memory]
+        return check_plan(part, Plan.of(part, [whole.offset(id) for id in part.ids]))
+
+    def _avoid(self, plan: Plan, units: Sequence[int], memory: int) -> None:
+        """Refuse what is proved not to fit, or choose less if it was not found in time."""
+        if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
+            names = set(plan.conflict)
+            ids = self._question.problem.ids
+            found = [
+                unit
+                for unit in units
+                if any(ids[row] in names for row in self._question.units[unit])
+            ]
+            refused = [self._places.find(unit, memory) for unit in found or units]
+            self._places.refused.append([at for at in refused if at is not None])
+            return
+        part = self._question.part(units, memory)
+        peak, capacity = quick_plan(part, timeout=self._seconds).peak, part.capacity or 0
+        self._unused[memory] += max(1, capacity // 100, (peak or 0) - capacity)
+
+    def _explain(self, is_proved: bool) -> None:
+        """Raise an error that says what does not fit."""
+        question = self._question
+        for memory in self._chosen_in:
+            only = [
+                unit
+                for unit, costs in enumerate(question.cost)
+                if [m for m, cost in enumerate(costs) if cost is not None] == [memory]
+            ]
+            part, name = question.part(only, memory), quoted(question.memories[memory].name)
+            if part.capacity is None:
+                continue
+            loads = Loads(part)
+            section = loads.peak_section
+            if section is not None and loads.peak > part.capacity:
+                held = [each.id for each in loads.held(section)]
+                raise PlanError(
+                    f"{name} has {part.capacity} bytes, but at time {int(loads.start[section])}, "
+                    f"{listed(held)} hold {loads.peak} bytes that may lie nowhere else"
+                )
+            plan = self._plan(only, memory)
+            if plan.status is Status.INFEASIBLE:
+                raise PlanError(
+                    f"{listed(plan.conflict or part.ids)} may lie only in {name}, and do not fit "
+                    f"into its {part.capacity} bytes together"
+                )
+        names = listed([question.memories[memory].name for memory in self._chosen_in])
+        if is_proved:
+            raise PlanError(f"proved: {names} have no room for what may lie nowhere else")
+        raise PlanError(
+            f"no assignment to {names} was found; give the search more time, or a memory more room"
+        )
+
+    def _list_prices(self, choice: _core.Choice) -> tuple[tuple[Price, ...], ...]:
+        found: list[tuple[Price, ...]] = [() for _ in self._question.memories]
+        for memory, prices in zip(self._chosen_in, choice.prices, strict=True):
+            spans = zip(choice.times, choice.times[1:], prices, strict=False)
+            found[memory] = tuple(
+                Price(start, end, price / (1 << choice.shift))
+                for start, end, price in spans
+                if price
+            )
+        return tuple(found)
