@@ -30,6 +30,8 @@ from memplan.sources.options import Options
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from memplan.sources.tflite.boards import Board
+
 __all__ = [
     "Planned",
     "PlanningInterrupted",
@@ -277,13 +279,18 @@ def capacity_to_load(path: str | os.PathLike[str], capacity: int | None) -> int 
     return None if capacity is None or detect(path) == "tflite" else capacity
 
 
-def hold_capacity(loaded: Loaded, path: str | os.PathLike[str], capacity: int | None) -> Loaded:
+def hold_capacity(
+    loaded: Loaded,
+    path: str | os.PathLike[str],
+    capacity: int | None,
+    board: Board | None = None,
+) -> Loaded:
     """Return a TFLite model whose whole arena in TFLM has a capacity; any other as it is."""
     if capacity is None or loaded.source != "tflite":
         return loaded
     from memplan.yardsticks import tflite_micro_arena
 
-    return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity)
+    return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity, board)
 
 
 def settle_sizes(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import fit, options, output, reading
+from memplan.cli import boards, fit, options, output, reading
 from memplan.cli.order import summarise
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "inspect"
 EXAMPLES = (
-    "memplan inspect model.tflite --capacity 64KiB",
+    "memplan inspect model.tflite --capacity 64KiB --board cortex-m4",
     "memplan inspect model.onnx --dim batch=8 --in-place",
 )
 
@@ -30,6 +31,7 @@ def command(
     constraints: options.Constraints,
     trials: options.Trials,
     paths: options.Paths,
+    on: options.OnBoard,
     measure: options.Measure = False,
     top: options.Top = 10,
     as_json: options.AsJson = False,
@@ -59,7 +61,8 @@ def command(
     if as_json and (why is not None or suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
     output.check_libraries(input, extras=("torch",) * measure)
-    loaded = reading.read_input(input, model, constraints)
+    board = on.find()
+    loaded = reading.read_input(input, model, constraints, board)
     if why is not None:
         output.line(_explain_sharing(loaded, *why))
         return
@@ -68,11 +71,12 @@ def command(
 
     figures: tuple[Figure, ...] = ()
     if model.runtime:
-        loaded, figures = reading.ask_runtime(loaded, input, model)
+        loaded, figures = reading.ask_runtime(loaded, input, model, board)
     measured = None
     if measure:
         loaded, measured = reading.measure(loaded, input, model)
     found = inspect(loaded, in_place=model.in_place, figures=figures, **vars(trials))
+    needs = None if board is None else boards.compute(Path(input), found, board)
     planned = None
     if paths.path:
         from memplan.paths import plan_paths
@@ -82,7 +86,8 @@ def command(
     if as_json:
         record = None if measured is None else asdict(measured)
         outcome = None if planned is None else _summarise_paths(planned)
-        output.line(output.make_json(_summary(found) | {"measured": record, "paths": outcome}))
+        more = {"measured": record, "paths": outcome, "board": needs and needs.summarise()}
+        output.line(output.make_json(_summary(found) | more))
         return
 
     from memplan.view.words import measured as words
@@ -90,9 +95,12 @@ def command(
 
     console = output.console()
     console.print(problems.inspection(found, top))
-    misses = found.shortage is not None and not found.shortage.fits
+    misses = board is None and found.shortage is not None and not found.shortage.fits
     if misses and (advice := fit.suggest(input, found.loaded, constraints.capacity)):
         output.line(f"\n{advice}.")
+    if needs is not None:
+        console.print()
+        console.print(needs.describe())
     _print_paths(found.loaded, planned, console)
     _print_streams(found.loaded, console, suggest_sync, model.in_place)
     if loaded.notes:

@@ -15,6 +15,7 @@ from memplan.cli.inputs import keep
 if TYPE_CHECKING:
     from memplan.sources import Loaded
     from memplan.sources.options import Options as ModelOptions
+    from memplan.sources.tflite.boards import Board
 
 
 class PlanFormat(StrEnum):
@@ -512,6 +513,38 @@ class Model:
             limit_factor=self.limit_factor,
             runtime_order=self.runtime_order,
         )
+
+
+@dataclass(frozen=True)
+class OnBoard:
+    """Where a TFLite model will run, if not on this machine."""
+
+    board: Annotated[
+        str | None,
+        typer.Option(
+            "--board",
+            metavar="NAME",
+            help="Count what a TFLite model needs on this board: cortex-m0 to cortex-m85, esp32, "
+            "esp32-s3, ..., 32-bit, 64-bit.",
+        ),
+    ] = None
+    kernels: Annotated[
+        str | None,
+        typer.Option(
+            "--kernels",
+            metavar="NAME",
+            help="The kernels on the board: reference, cmsis-nn or esp-nn; by default those of the "
+            "chip's maker.",
+        ),
+    ] = None
+
+    def find(self) -> Board | None:
+        """Return the board; `None` if none is named."""
+        if self.board is None and self.kernels is None:
+            return None
+        from memplan.sources.tflite.boards import find_board
+
+        return find_board(self.board, self.kernels)
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:

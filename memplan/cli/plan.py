@@ -39,6 +39,7 @@ def command(
     constraints: options.Constraints,
     search: options.Search,
     shared: options.Together,
+    on: options.OnBoard,
     others: Annotated[
         list[str] | None,
         typer.Argument(
@@ -138,6 +139,7 @@ def command(
         "--pin": bool(constraints.pin),
         "--reserve": bool(constraints.reserve),
         "--block-limit": block_limit is not None,
+        "--board": on.find() is not None,
     }
     if envelope.has_ranges(model.dim):
         of_one |= {
@@ -159,7 +161,7 @@ def command(
     if block_limit is not None:
         output.refuse_given(single, "it is of one arena; leave out --block-limit")
         output.check_libraries(input)
-        loaded = reading.read_input(input, model, constraints)
+        loaded = reading.read_input(input, model, constraints, on.find())
         blocks.run(loaded, block_limit, out, as_json=as_json, quiet=quiet, **vars(search))
         return
     output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
@@ -177,7 +179,8 @@ def command(
     output.check_libraries(input, extras=("torch",) * measure, solvers=[solver])
     # Reserved ranges and pins are for what is planned.
     held = options.Constraints(constraints.capacity) if order or recompute else constraints
-    loaded = reading.read_input(input, model, held)
+    board = on.find()
+    loaded = reading.read_input(input, model, held, board)
 
     from memplan import formats
 
@@ -216,7 +219,7 @@ def command(
         found = _with_order(found, planned.problem, ordered)
     loaded, figures = planned.loaded, planned.loaded.figures
     if model.runtime and (as_json or model.strict or not quiet):
-        loaded, measured_figures = reading.ask_runtime(loaded, input, model)
+        loaded, measured_figures = reading.ask_runtime(loaded, input, model, board)
         figures += measured_figures
     measured = None
     if measure:
@@ -233,7 +236,7 @@ def command(
             report.show(top)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
-    advice = fit.suggest(input, loaded, constraints.capacity)
+    advice = None if board is not None else fit.suggest(input, loaded, constraints.capacity)
     if advice and str(found.status) == "infeasible":
         output.message(advice)
     if out is not None and not found.has_offsets:

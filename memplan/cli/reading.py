@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memplan.notes import Note
     from memplan.plan import Plan
     from memplan.sources import Figure, Loaded
+    from memplan.sources.tflite.boards import Board
     from memplan.yardsticks.torch_run import Measured
 
 
@@ -50,7 +51,7 @@ def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Me
 
 
 def ask_runtime(
-    loaded: Loaded, path: str, model: options.Model
+    loaded: Loaded, path: str, model: options.Model, board: Board | None = None
 ) -> tuple[Loaded, tuple[Figure, ...]]:
     """Ask the format's own runtime, if it is installed, what it needs and what it refuses.
 
@@ -63,7 +64,8 @@ def ask_runtime(
         return loaded, ()
     from memplan import yardsticks
 
-    figure = yardsticks.measure(loaded.source, Path(path), model.reading())
+    asked = replace(model.reading(), board=board)
+    figure = yardsticks.measure(loaded.source, Path(path), asked)
     figures = () if figure is None else (figure,)
     notes = yardsticks.join_notes(loaded.notes, figures)
     refuse_notes(path, notes if model.strict else ())
@@ -71,7 +73,10 @@ def ask_runtime(
 
 
 def read_input(
-    path: str, model: options.Model = _PLAIN, constraints: options.Constraints = _NONE
+    path: str,
+    model: options.Model = _PLAIN,
+    constraints: options.Constraints = _NONE,
+    board: Board | None = None,
 ) -> Loaded:
     """Load an input of any kind, and add to its problem what the command line says.
 
@@ -88,6 +93,7 @@ def read_input(
         limit_factor=model.limit_factor,
         runtime_order=model.runtime_order,
         part=model.part,
+        board=board,
     )
     loaded = read(dims=model.reading().dims)
     if model.runtime:
@@ -99,7 +105,7 @@ def read_input(
         loaded = _with_kinds(loaded, model)
     if model.alignment > 1:
         loaded = _with_alignment(loaded, model.alignment)
-    loaded = hold_capacity(loaded, path, constraints.capacity)
+    loaded = hold_capacity(loaded, path, constraints.capacity, board)
     refuse_notes(path, loaded.notes if model.strict else ())
     return constraints.add_to(loaded)
 

@@ -27,8 +27,8 @@ _PANELS = {
     "--trace --progress --runtime --measure",
     "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "
     "--max-extra-macs --pure",
-    "Input": "--dim --include --exclude --path --known --device --runtime-order --strict "
-    "--limit-factor",
+    "Input": "--dim --board --kernels --include --exclude --path --known --device --runtime-order "
+    "--strict --limit-factor",
 }
 _PLACES = {
     name: (panel, place)

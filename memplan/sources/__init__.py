@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memplan import formats
 from memplan.errors import FormatError, MemplanError, listed, quoted, shown
@@ -25,6 +25,9 @@ from memplan.sources.loaded import (
     of_problem,
 )
 from memplan.sources.options import Options
+
+if TYPE_CHECKING:
+    from memplan.sources.tflite.boards import Board
 
 __all__ = [
     "Failure",
@@ -69,6 +72,7 @@ def load(
     limit_factor: int = 1,
     runtime_order: bool = False,
     part: int | None = None,
+    board: str | Board | None = None,
 ) -> Loaded:
     """Read a file of any supported format as a problem; its name does not matter.
 
@@ -99,6 +103,9 @@ def load(
     part
         Which device of a CUDA snapshot, or which allocation of an XLA dump; by default the one
         with the most bytes.
+    board
+        The board on which a TFLite model will run: "cortex-m4", "esp32-s3", or a
+        `memplan.sources.tflite.boards.Board`. The scratch of its kernels is planned then.
 
     Returns
     -------
@@ -111,12 +118,16 @@ def load(
     FormatError
         One sentence, if the file is damaged or its format is not known.
     MemplanError
-        If a library that reads it is missing, a dimension has no value, there is no such kind or
-        part, or `runtime_order` is asked for in another format.
+        If a library that reads it is missing, a dimension has no value, there is no such kind,
+        part or board, or `runtime_order` or `board` is asked for in another format.
     """
     options = Options(
         dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part
     )
+    if board is not None:
+        from memplan.sources.tflite.boards import find_board
+
+        options = replace(options, board=find_board(board))
     if not isinstance(path, (str, os.PathLike)):
         loaded: Loaded = _load_program(path, options)
         problem = loaded.problem.with_capacity(capacity) if capacity else loaded.problem
@@ -137,6 +148,8 @@ def load(
                 f"{path} has one program; only CUDA snapshots have devices, and only XLA dumps "
                 "allocations, to choose from"
             )
+        if board is not None and name != "tflite":
+            raise MemplanError(f"{path} is not a TFLite model; only TFLM's kernels need a board")
         if name not in _SOURCES:
             problem = formats.load(path, capacity=capacity)
             if not pins:

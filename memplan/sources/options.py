@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memplan.graph import Kind
+
+if TYPE_CHECKING:
+    from memplan.sources.tflite.boards import Board
 
 __all__ = ["Options"]
 
@@ -14,8 +18,8 @@ __all__ = ["Options"]
 class Options:
     """Options for turning a model into a problem; `memplan.load` explains them.
 
-    `include` is `None` for the kinds that the format's own runtime plans, and `part` for the
-    largest one.
+    `include` is `None` for the kinds that the format's own runtime plans, `part` for the largest
+    one, and `board` for the kernels of TFLM's Python package.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -25,3 +29,4 @@ class Options:
     limit_factor: int = 1
     runtime_order: bool = False
     part: int | None = None
+    board: Board | None = None

@@ -22,8 +22,9 @@ from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
+from memplan.sources.tflite.boards import put_on_board
 from memplan.sources.tflite.graph import find_folded, find_handles, graph_of, round_up
-from memplan.sources.tflite.kernels import compute_scratch
+from memplan.sources.tflite.kernels import list_scratch
 from memplan.sources.tflite.model import Model, load
 from memplan.sources.tflite.names import is_custom
 from memplan.sources.tflite.refusals import list_refusals
@@ -94,10 +95,13 @@ def measure(path: Path, options: Options, stored: Model | None = None) -> Figure
     stored = stored or load(path)
     model = resize(stored, options.dims)
     graph_of(model)  # refuses models that could crash native code
+    model, _ = put_on_board(model, options.board)
     what = "with float32 weights" if any(find_folded(model).values()) else ""
     if options.include not in (None, _PLANNED):
         what = f"{what}, inputs, outputs and kernel scratch".removeprefix(", ")
     size = compute_head(model)
+    if options.board is not None:
+        return Figure(f"{_NAME} on {options.board.name}", size, "re-implemented", what)
     answer = ask(path, model) if model is stored else None
     if answer is None:
         return Figure(_NAME, size, "re-implemented", what)
@@ -217,7 +221,7 @@ class _Uses:
             tensors = self._model.subgraphs[number].tensors
             inputs = [tensors[i] if i >= 0 else None for i in operator.inputs]
             output = tensors[operator.outputs[0]] if operator.outputs else None
-            for size in compute_scratch(operator.type, inputs, output):
+            for size in list_scratch(operator, inputs, output):
                 yield Request(round_up(size), first, last)
 
 

@@ -13,10 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, listed
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Arena, Beside, Loaded
+from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import Model, load
+from memplan.yardsticks.board_arena import compute_arena
 from memplan.yardsticks.children import run_child
 from memplan.yardsticks.tflite_micro import (
     LARGEST,
@@ -92,7 +94,7 @@ def _explain_beside(answer: Answer | None) -> Beside:
     return Beside(answer.tail, how)
 
 
-def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
+def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None = None) -> Loaded:
     """Return a TFLite model whose whole arena has a capacity: the plan gets what TFLM leaves.
 
     Parameters
@@ -103,11 +105,23 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
         Its file.
     capacity
         Of the arena, in bytes.
+    board
+        Where it will run, if not on this machine.
     """
-    arena = _measure_beside(path, capacity)
+    unknown: tuple[str, ...] = ()
+    if board is None:
+        arena = _measure_beside(path, capacity)
+    else:
+        arena, unknown = _compute_beside(path, capacity, board)
     left = capacity if arena.beside is None else capacity - arena.beside
     left = max(1, left) if capacity >= arena.least else 1  # nothing fits into one byte
     notes = loaded.notes
+    if unknown:
+        text = (
+            f"the capacity of {capacity} bytes is held against an arena without what is not known "
+            f"of {listed(unknown, quote=False)} on {board}"
+        )
+        notes = (*notes, Note(Code.ARENA_UNMEASURED, text))
     if arena.beside is None:
         text = (
             f"the capacity of {capacity} bytes is held against the planned part of the arena only; "
@@ -115,6 +129,13 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int) -> Loaded:
         )
         notes = (*notes, Note(Code.ARENA_UNMEASURED, text))
     return replace(loaded, problem=loaded.problem.with_capacity(left), arena=arena, notes=notes)
+
+
+def _compute_beside(path: Path, capacity: int, board: Board) -> tuple[Arena, tuple[str, ...]]:
+    """Return what TFLM needs of an arena beside the head on a board, and what is not known."""
+    found = compute_arena(path, board)
+    least = found.preparing if found.preparing > found.used else 0
+    return Arena(capacity, found.persistent, least, f"computed for {board}"), found.unknown
 
 
 def _measure_beside(path: Path, capacity: int) -> Arena:

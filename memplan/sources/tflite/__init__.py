@@ -7,6 +7,7 @@ Reading them takes no library. A file goes through these modules from top to bot
     sizes         another batch, and whether the stored sizes fit the operators (shapes: the rules)
     graph         makes the graph, by means of
       kernels       what the kernels of TFLM may overwrite, and which scratch they ask for
+      boards        which scratch they ask for on a board, by CMSIS-NN and esp-nn (cmsis_nn, esp_nn)
       pictures      which rows of its inputs an operator needs
     sizes_data    notes sizes that only the kernels know
     refusals      notes what TFLM has no kernel for
@@ -23,6 +24,7 @@ from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
+from memplan.sources.tflite.boards import put_on_board
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.graph import graph_of as _graph_of
 from memplan.sources.tflite.model import IDENTIFIER, Model, load, parse
@@ -62,6 +64,10 @@ def read_model(stored: Model, path: Path, options: Options) -> Loaded:
     """Return the problem of a model that is parsed; see `read`, also for what it raises."""
     model = resize(stored, options.dims)
     notes = note_guesses(stored, model) if options.dims else check_shapes(model)
+    model, unknown = put_on_board(model, options.board)
+    if unknown:
+        text = f"the scratch of {listed(unknown, quote=False)} on {options.board} is not known"
+        notes = (*notes, Note(Code.SCRATCH_UNKNOWN, f"{text}, and not planned"))
     if not options.pins:
         model = replace(model, offsets=())
     try:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from memplan.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
-from memplan.sources.tflite.kernels import compute_scratch, find_overwritable, find_parts
+from memplan.sources.tflite.kernels import find_overwritable, find_parts, list_scratch
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes, format_place, is_custom, is_on_heap
 from memplan.sources.tflite.pictures import ROW_AXIS, describe_rows
@@ -334,8 +334,7 @@ class _Builder:
             name,
             info.type,
             tuple(i for i in inputs if i is not None),
-            outputs
-            + self._scratch((number, index), name, compute_scratch(info.type, infos, output)),
+            outputs + self._scratch((number, index), name, list_scratch(info, infos, output)),
             in_place=tuple(self._in_place(info.type, inputs, infos, outputs)),
             origin=(number, index),
             **self._describe(info, inputs, infos, output),

@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes
 
-__all__ = ["IN_PLACE", "InPlace", "compute_scratch", "find_overwritable", "find_parts"]
+__all__ = [
+    *("IN_PLACE", "InPlace", "compute_scratch", "find_overwritable", "find_parts"),
+    "list_scratch",
+]
 
 
 class InPlace(NamedTuple):
@@ -140,6 +143,18 @@ def _trim(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 _Tensors = Sequence[TensorInfo | None]
 _Request = Callable[[_Tensors, TensorInfo], tuple[int, ...]]
+
+
+def list_scratch(
+    operator: OperatorInfo, inputs: _Tensors, output: TensorInfo | None
+) -> tuple[int, ...]:
+    """Return the sizes in bytes of the scratch buffers of an operator, on its board if it has one.
+
+    A size of 0 is left out, as it takes no place.
+    """
+    if operator.scratch is None:
+        return compute_scratch(operator.type, inputs, output)
+    return tuple(size for size in operator.scratch if size > 0)
 
 
 def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[int, ...]:

@@ -55,6 +55,7 @@ _OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
     "DEPTH_TO_SPACE": (94, ((0, "i"),)),
 }
 _RESHAPE: Final = (17, 0)  # option type, and the slot of the new shape
+_HANDLE: Final = (111, 1)  # option type, and the slot of the name of a variable
 _MOST_VALUES: Final = 64  # elements of a constant that may say a shape, axes or amounts
 # By operator: where its options name the sub-graphs that it enters, as option type and slots.
 _ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103, (0,))}
@@ -80,6 +81,8 @@ class TensorInfo:
         Whether it is state that outlives a run.
     values
         The elements of a small constant of whole numbers (a shape, axes); `None` for other tensors.
+    scales
+        How many scales its quantization has; 0 if it has none, or no zero points.
     """
 
     name: str
@@ -89,6 +92,7 @@ class TensorInfo:
     data: int = 0
     variable: bool = False
     values: tuple[int, ...] | None = None
+    scales: int = 0
 
     @property
     def elements(self) -> int:
@@ -107,7 +111,8 @@ class OperatorInfo:
 
     `subgraphs` are those that it enters, in the order in which they run. `options` are the numbers
     among its options that determine shapes, and `shape` is the result of a RESHAPE; they are empty
-    and `None` where the file does not say.
+    and `None` where the file does not say. `variable` is the name of the variable of a VAR_HANDLE.
+    `scratch` has the sizes that its kernel asks for on a board; `None` for the reference kernels.
     """
 
     type: str
@@ -116,6 +121,8 @@ class OperatorInfo:
     subgraphs: tuple[int, ...] = ()
     options: tuple[int, ...] = ()
     shape: tuple[int, ...] | None = None
+    variable: str = ""
+    scratch: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +256,7 @@ class _Reader:
             self._data[buffer],
             bool(table.number(5, "B")),
             self._values(buffer, ELEMENT_TYPES[number][0] if known else ""),
+            _count_scales(table.table(4)),
         )
         if abs(tensor.elements) > _MOST_BYTES or tensor.bytes > _MOST_BYTES:
             raise self._fail(f"tensor {quoted(name)} has more than 2^62 bytes")
@@ -271,6 +279,7 @@ class _Reader:
             self._indices(where, table.numbers(2), tensors),
             self._read_entered(where, self._types[code], table),
             *self._options(self._types[code], table),
+            _read_variable(self._types[code], table),
         )
 
     def _options(self, kind: str, table: Table) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
@@ -325,3 +334,18 @@ class _Reader:
             if number == found[-1]:
                 offsets = tuple(words[3 : 3 + tensors].tolist())
         return offsets
+
+
+def _count_scales(quantization: Table | None) -> int:
+    """Return how many scales a tensor has; TFLM leaves out a quantization without zero points."""
+    if quantization is None or not quantization.vector(3, 8)[1]:
+        return 0
+    return quantization.length(2)
+
+
+def _read_variable(kind: str, operator: Table) -> str:
+    """Return the name of the variable that a VAR_HANDLE stands for."""
+    options = operator.table(4) if kind == "VAR_HANDLE" else None
+    if options is None or operator.number(3, "B") != _HANDLE[0]:
+        return ""
+    return options.text(_HANDLE[1])

@@ -17,7 +17,7 @@ from memplan.errors import MemplanError, quoted
 from memplan.graph import Layout
 from memplan.plan import Plan
 from memplan.sources.tflite.graph import find_folded, find_handles, round_up
-from memplan.sources.tflite.kernels import compute_scratch
+from memplan.sources.tflite.kernels import list_scratch
 from memplan.sources.tflite.model import Model, load
 from memplan.targets._c_names import escape_comment
 from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
@@ -151,6 +151,6 @@ def _order_scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
                 continue
             inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
             output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
-            for size in compute_scratch(operator.type, inputs, output):
+            for size in list_scratch(operator, inputs, output):
                 yield at
                 at += round_up(size)

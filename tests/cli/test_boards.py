@@ -1,0 +1,79 @@
+"""Tests of `--board` and `--kernels`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import refused, told
+from tflite_models import model_named
+
+from memplan.cli import main
+
+WAKE = "wake.tflite"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own, in which is a wake word."""
+    path = model_named("pymicro_wakeword/okay_nabu.tflite")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    Path(WAKE).write_bytes(path.read_bytes())
+
+
+def test_the_arena_of_a_board(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the table: each part, and that preparing takes more than is used."""
+    lines = told(capsys, "inspect", WAKE, "--board", "32-bit", "--top", "1")
+    assert "Arena of TensorFlow Lite Micro on 32-bit with reference kernels" in lines
+    assert any(line.startswith("head 3,840 ") for line in lines)
+    assert any(line.startswith("persistent 16,748 16,748 ") for line in lines)
+    assert any(line.startswith("kTensorArenaSize 21,648 21,648 enough to pre") for line in lines)
+
+
+def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests `inspect --json`, in which a plan is of the scratch on the board."""
+    assert main(["inspect", WAKE, "--board", "esp32-s3", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    given = record["board"]["given"]
+    assert (given["head"], given["scratch"], given["used"]) == (33520, 31328, 50316)
+    assert (record["board"]["unit"], given["unknown"]) == ("esp32-s3", [])
+    assert record["planned"]["peak"] == record["board"]["planned"]["head"] == 33520
+
+
+def test_a_capacity_is_held_against_the_arena_of_the_board(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests an arena that is as large as needed, and one that is 16 bytes less."""
+    for capacity, code in ((21648, 0), (21632, 1)):
+        words = ["plan", WAKE, "--board", "32-bit", "--capacity", str(capacity), "--json"]
+        assert main(words) == code
+        record = json.loads(capsys.readouterr().out)
+        assert record["status"] == ("fits" if code == 0 else "infeasible")
+
+
+def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the ESP32-P4, for whose convolutions no size is known."""
+    lines = told(capsys, "inspect", WAKE, "--board", "esp32-p4", "--top", "1")
+    assert any("Unknown, and not counted: what CONV_2D needs there." in line for line in lines)
+    text = " ".join(lines)
+    assert "note: the scratch of CONV_2D on esp32-p4 with esp-nn kernels is not known" in text
+    assert "is not known" in refused(capsys, "plan", WAKE, "--board", "esp32-p4", "--strict")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("inspect", WAKE, "--board", "z80"), 'no board has the name "z80"'),
+        (("plan", WAKE, "--board", "esp32", "--kernels", "cmsis-nn"), "has no kernels for esp32"),
+        (("plan", "p.csv", "--kernels", "reference"), "only TFLM's kernels need a board"),
+        (("plan", WAKE, WAKE, "--together", "--board", "esp32"), "--board"),
+    ],
+)
+def test_wrong_boards_are_refused(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests one sentence each: an unknown name, other kernels, another format, several programs."""
+    Path("p.csv").write_text("id,lower,upper,size\na,0,1,4\n")
+    assert sentence in refused(capsys, *words)
