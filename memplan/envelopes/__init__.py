@@ -1,6 +1,5 @@
 """Several sizes of one program: its peak as a function, and one plan for all of them."""
 
 from memplan.envelopes.planning import Envelope, envelope
-from memplan.envelopes.sizes import Polynomials
 
-__all__ = ["Envelope", "Polynomials", "envelope"]
+__all__ = ["Envelope", "envelope"]

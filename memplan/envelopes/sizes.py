@@ -16,9 +16,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from math import lcm, prod
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -27,13 +26,14 @@ from memplan.envelopes.ranges import Range
 from memplan.errors import MemplanError, quoted
 from memplan.notes import Note
 from memplan.planning import load_model
+from memplan.polynomials import Polynomials
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.problem.immutable import Immutable
 from memplan.problem.intake import GAP_COLUMNS
 from memplan.sources import Loaded, load, of_problem
 
-__all__ = ["Polynomials", "Scenario", "find_scenarios"]
+__all__ = ["Scenario", "find_scenarios"]
 
 _ALWAYS_READ: Final = 64  # sizes; up to so many are all read
 _MOST_READ: Final = 1024
@@ -41,42 +41,6 @@ _DEGREES: Final = (2, 3, 4)
 _CHECKS: Final = 12  # further sizes, beside the corners
 _BETWEEN: Final = "the bytes of a buffer between the sizes that were read would be {}"
 _CHUNK: Final = 1 << 21  # numbers that are computed at once
-
-
-@dataclass(frozen=True, eq=False)
-class Polynomials(Immutable):
-    """The bytes of all buffers, as polynomials of the dimensions that are rounded up.
-
-    Attributes
-    ----------
-    powers
-        The powers of the dimensions in each term, shape (terms, dimensions).
-    factors
-        Of each term for each buffer, shape (terms, buffers), in units of 1 / `divisor`.
-    divisor
-        See `factors`.
-    unit
-        Bytes to which each size is rounded up, shape (buffers,).
-    """
-
-    powers: Column
-    factors: Column
-    divisor: int
-    unit: Column
-
-    def at(self, points: Column) -> Column:
-        """Return the bytes of every buffer at every point, shape (buffers, points)."""
-        terms = np.prod(points[:, None, :] ** self.powers[None], axis=2)
-        values = self.factors.T @ terms.T
-        if self.divisor > 1:
-            values, rest = np.divmod(values, self.divisor)
-            if rest.any():
-                raise MemplanError(_BETWEEN.format("no whole number"))
-        if (values < 0).any():
-            raise MemplanError(_BETWEEN.format("below 0"))
-        unit = self.unit[:, None]
-        rounded: Column = values if (unit == 1).all() else -(-values // unit) * unit
-        return rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +57,34 @@ class Scenario(Immutable):
         The values of the dimensions at these, shape (c, dimensions).
     bytes
         The bytes of the buffers: polynomials, or all of them, shape (buffers, c).
+    unit
+        Bytes to which each of the polynomials is rounded up, shape (buffers,).
     """
 
     template: Problem
     rows: Column
     points: Column
     bytes: Polynomials | Column
+    unit: Column
 
     def sizes(self, begin: int, end: int) -> Column:
         """Return the bytes of every buffer at some of the sizes, shape (buffers, end - begin)."""
         if isinstance(self.bytes, Polynomials):
-            return self.bytes.at(self.points[begin:end])
+            return self.sizes_at(self.points[begin:end])
         return self.bytes[:, begin:end]
+
+    def sizes_at(self, points: Column) -> Column:
+        """Return what the polynomials say at any points, shape (buffers, points)."""
+        assert isinstance(self.bytes, Polynomials)
+        try:
+            values = self.bytes.at(points)
+        except ArithmeticError:
+            raise MemplanError(_BETWEEN.format("no whole number")) from None
+        if (values < 0).any():
+            raise MemplanError(_BETWEEN.format("below 0"))
+        unit = self.unit[:, None]
+        rounded: Column = values if (unit == 1).all() else -(-values // unit) * unit
+        return rounded
 
     def chunks(self) -> Iterator[tuple[int, int, Column]]:
         """Yield all sizes, a part at a time: begin, end, and the bytes."""
@@ -265,6 +245,7 @@ def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
             np.array(rows, np.int64),
             asked.points[rows],
             np.stack([reader.sample(points[row]).problem.size for row in rows], axis=1),
+            np.ones(len(reader.sample(points[rows[-1]]).problem), np.int64),
         )
         for rows in found.values()
     )
@@ -303,13 +284,13 @@ def _fit(reader: _Reader, asked: Range, degree: int) -> Scenario:
         if not sample.has_shape_of(template):
             raise _MisfitError(_tell_shape(asked, point, sample, template))
         samples.append(sample.bytes.tolist())
-    polynomials = _interpolate(nodes, samples, template, asked)
+    scenario = _interpolate(nodes, samples, template, asked)
     for point in _choose_checks(asked):
         sample = reader.sample(point)
         if not sample.has_shape_of(template):
             raise _MisfitError(_tell_shape(asked, point, sample, template))
         try:
-            size = polynomials.at(np.array([point], np.int64))[:, 0]
+            size = scenario.sizes_at(np.array([point], np.int64))[:, 0]
         except MemplanError as error:
             raise _MisfitError(str(error)) from None
         wrong = np.flatnonzero(size != sample.problem.size)
@@ -319,8 +300,7 @@ def _fit(reader: _Reader, asked: Range, degree: int) -> Scenario:
                 f"{sample.problem.label(row)} has {sample.problem.size[row]} bytes at "
                 f"{_tell(asked, point)}, which no polynomial of degree {degree} gives"
             )
-    rows = np.arange(len(asked), dtype=np.int64)
-    return Scenario(template.problem, rows, asked.points, polynomials)
+    return scenario
 
 
 def _interpolate(
@@ -328,47 +308,15 @@ def _interpolate(
     samples: Sequence[Sequence[int]],
     template: _Sample,
     asked: Range,
-) -> Polynomials:
-    """Return the polynomials through samples at all combinations of the nodes."""
-    grid = np.array(samples, dtype=object).reshape(*map(len, nodes), len(template.bytes))
-    for axis, values in enumerate(nodes):
-        grid = np.moveaxis(np.tensordot(_invert(values), grid, axes=([1], [axis])), 0, axis)
-    powers = list(product(*(range(len(each)) for each in nodes)))
-    table = grid.reshape(len(powers), -1)
-    divisor = lcm(*(Fraction(value).denominator for value in table.ravel().tolist()))
-    rows = [[int(value * divisor) for value in row] for row in table.tolist()]
-    used = [number for number, row in enumerate(rows) if any(row)] or [0]
-    ends = [axis[-1] for axis in asked.axes]
-    for column, label in enumerate(template.problem.ids):
-        total = sum(
-            abs(rows[number][column])
-            * prod(max(end, 1) ** power for end, power in zip(ends, powers[number], strict=True))
-            for number in used
-        )
-        if total + int(template.unit[column]) > MAX_BYTES:
-            raise MemplanError(f"buffer {quoted(label)} is too large in this range: above 2^62")
-    return Polynomials(
-        np.array([powers[number] for number in used], np.int64),
-        np.array([rows[number] for number in used], np.int64).reshape(len(used), -1),
-        divisor,
-        template.unit,
-    )
-
-
-def _invert(values: Sequence[int]) -> Any:
-    """Return the matrix that makes coefficients of the values of a polynomial at these places."""
-    count = len(values)
-    columns = []
-    for one in range(count):  # the polynomial that is 1 at this place and 0 at the others
-        poly = [Fraction(1)]
-        for other in range(count):
-            if other != one:
-                scale = Fraction(1, values[one] - values[other])
-                shifted = [Fraction(0), *poly]
-                low = [-values[other] * each for each in poly] + [Fraction(0)]
-                poly = [(a + b) * scale for a, b in zip(shifted, low, strict=True)]
-        columns.append(poly)
-    return np.array(columns, dtype=object).T
+) -> Scenario:
+    """Return the scenario whose sizes go through samples at all combinations of the nodes."""
+    found = Polynomials.through(nodes, samples)
+    bounds = found.bounds([axis[-1] for axis in asked.axes])
+    for id, bound, unit in zip(template.problem.ids, bounds, template.unit.tolist(), strict=True):
+        if bound + unit > MAX_BYTES:
+            raise MemplanError(f"buffer {quoted(id)} is too large in this range: above 2^62")
+    rows = np.arange(len(asked), dtype=np.int64)
+    return Scenario(template.problem, rows, asked.points, found, template.unit)
 
 
 def _choose_checks(asked: Range) -> list[tuple[int, ...]]:

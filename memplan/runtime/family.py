@@ -1,8 +1,9 @@
-"""Derives traces of one program at every batch size from recordings at a few.
+"""Derives traces of one program at every size of its inputs from recordings at a few.
 
 In most networks every allocation has `base + slope * batch` bytes: activations grow with the batch,
 scratch for weights does not. Two recordings give base and slope, and a third one checks them
-(source: MemoMalloc, chapter 7, "symbolic memory planning").
+(source: MemoMalloc, chapter 7, "symbolic memory planning"). With several dimensions, or more
+recordings of one, the bytes are a polynomial: those of attention grow with `tokens**2`.
 
     allocation             batch 1   batch 2   batch 4
     .conv/aten::empty        4 096     8 192    16 384     0 + 4 096 * batch
@@ -14,16 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 
 from memplan.errors import FamilyError, listed
+from memplan.polynomials import Polynomials
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.trace import Scope, Trace
 
-__all__ = ["Family", "Misfit"]
+__all__ = ["Family", "Misfit", "Point"]
 
+Point = int | tuple[int, ...]  # a batch size, or a value of each dimension
 _Key = tuple[Scope, int]
+_BATCH: Final = ("batch",)
 
 
 @dataclass(frozen=True)
@@ -35,116 +41,159 @@ class Misfit:
     id
         Its id in `Trace.ids`: module, operators, number.
     sizes
-        Bytes by recorded batch size; `None` where the allocation was not made.
+        Bytes by recorded size of the inputs; `None` where the allocation was not made.
     why
         The condition that it breaks, for people.
     """
 
     id: str
-    sizes: Mapping[int, int | None]
+    sizes: Mapping[Point, int | None]
     why: str
+    dims: tuple[str, ...] = _BATCH
 
     def __str__(self) -> str:
         seen = ", ".join(
-            f"{'nothing' if size is None else size} at {batch}"
-            for batch, size in self.sizes.items()
+            f"{'nothing' if size is None else size} at {point}"
+            for point, size in self.sizes.items()
         )
-        return f"{self.id} {self.why} (bytes at batch size: {seen})"
+        return f"{self.id} {self.why} (bytes at {_tell_dims(self.dims)}: {seen})"
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """What one program allocates, as a function of the batch size.
+    """What one program allocates, as a function of the size of its inputs.
 
     Attributes
     ----------
     trace
-        The allocations that fit, as recorded at the smallest batch size.
-    base, slope
-        By allocation: bytes, and bytes per unit of batch; shape (n,).
+        The allocations that fit, as recorded at the smallest size.
+    sizes
+        The bytes of each of these, as polynomials of the dimensions.
     recorded
-        The batch sizes that were recorded, ascending.
+        The sizes that were recorded, ascending.
     misfits
         The allocations that were left out. Results are not among them: a plan does not place
         them, so their sizes do not matter.
+    dims
+        The names of the dimensions.
     """
 
     trace: Trace
-    base: Column
-    slope: Column
-    recorded: tuple[int, ...]
+    sizes: Polynomials
+    recorded: tuple[Point, ...]
     misfits: tuple[Misfit, ...] = ()
+    dims: tuple[str, ...] = _BATCH
 
     @classmethod
-    def derive(cls, traces: Mapping[int, Trace], *, strict: bool = True) -> Family:
-        """Find base and slope from the two smallest batch sizes, and check them at all others.
+    def derive(
+        cls,
+        traces: Mapping[int, Trace] | Mapping[tuple[int, ...], Trace],
+        sizes: Mapping[str, Sequence[int]] | None = None,
+        *,
+        strict: bool = True,
+    ) -> Family:
+        """Find how allocations grow from some recordings, and check that at all others.
 
         Parameters
         ----------
         traces
-            Recordings of one program, by batch size; two or more.
+            Recordings of one program: by batch size, two or more, of which the two smallest give
+            base and slope; or, with `sizes`, by the value of each dimension.
+        sizes
+            By dimension: the values from whose combinations the polynomials are found. Their degree
+            in a dimension is one less than its values.
         strict
             Whether an allocation that does not fit is an error, or left out and listed.
 
         Raises
         ------
         FamilyError
-            With `strict`, if an allocation is not made at every batch size, grows otherwise, or
+            With `strict`, if an allocation is not made at every size, grows otherwise, or
             has another order in time; the sentence names the module, the operator and the sizes.
-            Always for fewer than two traces and for batch sizes below 1.
+            Always for fewer than two traces, for sizes below 1, and if a combination is missing.
         """
-        recorded = tuple(sorted(traces))
-        if len(recorded) < 2 or recorded[0] < 1:
+        recorded: tuple[Any, ...] = tuple(sorted(traces))
+        points = [_tuple_of(point) for point in recorded]
+        if len(recorded) < 2 or min(map(min, points)) < 1:
             raise FamilyError(
-                f"traces at batch sizes {list(recorded)} make no family; it takes two or more, "
-                "each at least 1"
+                f"traces at {_tell_dims(tuple(sizes or _BATCH))}s {list(recorded)} make no family; "
+                "it takes two or more, each at least 1"
             )
-        matching = _Matching(recorded, [traces[batch] for batch in recorded])
+        grid = {"batch": recorded[:2]} if sizes is None else sizes
+        nodes = [tuple(sorted(set(values))) for values in grid.values()]
+        for point in product(*nodes):
+            if point not in points:
+                raise FamilyError(
+                    f"there is no recording at {describe_point(tuple(grid), point)}, from which "
+                    "the other sizes are derived"
+                )
+        given: Mapping[Any, Trace] = traces
+        matching = _Matching(recorded, [given[point] for point in recorded], tuple(grid), nodes)
         if strict and matching.misfits:
             raise FamilyError(_explain_refusal(list(matching.misfits.values())))
         return matching.family()
 
-    def at(self, batch: int) -> Trace:
-        """Return the trace of this batch size: recorded lifetimes, sizes as derived.
+    def at(self, size: Point) -> Trace:
+        """Return the trace of this size: recorded lifetimes, bytes as derived.
 
         Raises
         ------
         FamilyError
-            If `batch` is below 1, or so far from the recorded ones that a size would be negative or
-            above 2^62.
+            If a dimension is below 1, or so far from the recorded ones that an allocation would be
+            negative or above 2^62.
         """
-        if batch < 1:
-            raise FamilyError(f"the batch size is {batch}; it must be at least 1")
-        affine = zip(self.base.tolist(), self.slope.tolist(), strict=True)
-        sizes = [base + slope * batch for base, slope in affine]
-        for row, size in enumerate(sizes):
-            if not 0 <= size <= MAX_BYTES:
+        point = _tuple_of(size)
+        if min(point) < 1:
+            raise FamilyError(f"the {_tell_dims(self.dims)} is {size}; it must be at least 1")
+        sizes = [int(value) for value in self.sizes.values(point)]  # no fractions: see _judge
+        for row, bytes in enumerate(sizes):
+            if not 0 <= bytes <= MAX_BYTES:
                 recorded = listed(list(map(str, self.recorded)), quote=False)
                 raise FamilyError(
-                    f"{self.trace.ids[row]} would have {size} bytes at batch size {batch}, too far "
-                    f"from those that were recorded: {recorded}"
+                    f"{self.trace.ids[row]} would have {bytes} bytes at {_tell_dims(self.dims)} "
+                    f"{size}, too far from those that were recorded: {recorded}"
                 )
         column = np.array(sizes, dtype=np.int64)
         column.flags.writeable = False
-        about = {**self.trace.about, "batch": str(batch)}
+        about = {**self.trace.about, **dict(zip(self.dims, map(str, point), strict=True))}
         return replace(self.trace, size=column, address=None, about=about)
+
+
+def _tuple_of(point: Point) -> tuple[int, ...]:
+    return (point,) if isinstance(point, int) else point
+
+
+def _tell_dims(dims: tuple[str, ...]) -> str:
+    """Return what a size is called: "batch size", or "batch, tokens"."""
+    return "batch size" if dims == _BATCH else ", ".join(dims)
+
+
+def describe_point(dims: Sequence[str], point: Sequence[int]) -> str:
+    """Return a size for people: "batch=2, tokens=16"."""
+    return ", ".join(f"{name}={value}" for name, value in zip(dims, point, strict=True))
 
 
 class _Matching:
     """Matches allocations of all traces by module, operators and number, as times differ."""
 
-    def __init__(self, batches: Sequence[int], traces: Sequence[Trace]) -> None:
-        self._batches = batches
+    def __init__(
+        self,
+        points: Sequence[Point],
+        traces: Sequence[Trace],
+        dims: tuple[str, ...],
+        nodes: Sequence[tuple[int, ...]],
+    ) -> None:
+        self._points, self._dims, self._nodes = points, dims, nodes
         self._traces = traces
         self._rows: list[dict[_Key, int]] = [
             {key: row for row, key in enumerate(zip(t.scopes, t.ordinal.tolist(), strict=True))}
             for t in traces
         ]
         self.misfits: dict[_Key, Misfit] = {}
-        self._fitting: list[_Key] = []
-        self._affine: list[tuple[int, int]] = []
-        for key in dict.fromkeys(key for rows in self._rows for key in rows):
-            self._judge(key)
+        made = list(
+            filter(self._is_made, dict.fromkeys(key for rows in self._rows for key in rows))
+        )
+        self._fitting = self._judge_growth(made)
         self._agree_on_order()
 
     def family(self) -> Family:
@@ -162,41 +211,68 @@ class _Matching:
             alignment=first.alignment,
             about=first.about,
         )
-        affine = np.array(self._affine, dtype=np.int64).reshape(-1, 2)
-        affine.flags.writeable = False
-        return Family(
-            trace, affine[:, 0], affine[:, 1], tuple(self._batches), tuple(self.misfits.values())
-        )
+        found = self._interpolate(self._fitting)
+        return Family(trace, found, tuple(self._points), tuple(self.misfits.values()), self._dims)
 
-    def _judge(self, key: _Key) -> None:
-        """Find base and slope of an allocation, or the reason to leave it out."""
+    def _is_made(self, key: _Key) -> bool:
+        """Return whether an allocation is made at all sizes, or leave it out."""
         rows = [rows.get(key) for rows in self._rows]
         made = [(t, row) for t, row in zip(self._traces, rows, strict=True) if row is not None]
         late = {bool(trace.outlives[row]) for trace, row in made}
-        if len(made) < len(rows):
-            why = "is not made at every batch size"
-        elif len(late) > 1:
-            why = "outlives the run at some batch sizes only"
-        else:
-            sizes = [int(trace.size[row]) for trace, row in made]
-            slope, rest = divmod(sizes[1] - sizes[0], self._batches[1] - self._batches[0])
-            base = sizes[0] - slope * self._batches[0]
-            if rest == 0 and sizes == [base + slope * batch for batch in self._batches]:
-                self._fitting.append(key)
-                self._affine.append((base, slope))
-                return
-            why = "does not grow as base + slope * batch"
+        if len(made) == len(rows) and len(late) == 1:
+            return True
         if late != {True}:  # a result of every run needs no place
-            self._leave(key, why)
+            sizes = "batch sizes" if self._dims == _BATCH else "sizes"
+            missing = len(made) < len(rows)
+            self._leave(
+                key,
+                f"is not made at every {sizes[:-1]}"
+                if missing
+                else f"outlives the run at some {sizes} only",
+            )
+        return False
+
+    def _judge_growth(self, keys: Sequence[_Key]) -> list[_Key]:
+        """Return the allocations that grow as polynomials, and leave out the others."""
+        found = self._interpolate(keys)
+        seen = [self._bytes_at(at, keys) for at in range(len(self._points))]
+        right = found.are_whole
+        for point, bytes in zip(self._points, seen, strict=True):
+            values = found.values(_tuple_of(point))
+            right &= np.array([a == b for a, b in zip(values, bytes, strict=True)], np.bool_)
+        first = self._traces[0], self._rows[0]
+        for key, is_right in zip(keys, right.tolist(), strict=True):
+            if not is_right and not first[0].outlives[first[1][key]]:
+                self._leave(key, f"does not grow as {self._tell_growth()}")
+        return [key for key, is_right in zip(keys, right.tolist(), strict=True) if is_right]
+
+    def _interpolate(self, keys: Sequence[_Key]) -> Polynomials:
+        """Return the polynomials through the recordings at all combinations of the nodes."""
+        places = {_tuple_of(point): at for at, point in enumerate(self._points)}
+        samples = [self._bytes_at(places[point], keys) for point in product(*self._nodes)]
+        return Polynomials.through(self._nodes, samples)
+
+    def _bytes_at(self, at: int, keys: Sequence[_Key]) -> list[int]:
+        size, rows = self._traces[at].size, self._rows[at]
+        return [int(size[rows[key]]) for key in keys]
+
+    def _tell_growth(self) -> str:
+        if self._dims == _BATCH and len(self._nodes[0]) == 2:
+            return "base + slope * batch"
+        degrees = (
+            f"{len(nodes) - 1} in {name}"
+            for name, nodes in zip(self._dims, self._nodes, strict=True)
+        )
+        return f"a polynomial of degree {', '.join(degrees)}"
 
     def _leave(self, key: _Key, why: str) -> None:
-        sizes: dict[int, int | None] = {}
-        for batch, trace, rows in zip(self._batches, self._traces, self._rows, strict=True):
+        sizes: dict[Point, int | None] = {}
+        for point, trace, rows in zip(self._points, self._traces, self._rows, strict=True):
             row = rows.get(key)
-            sizes[batch] = None if row is None else int(trace.size[row])
+            sizes[point] = None if row is None else int(trace.size[row])
             if row is not None:
                 id = trace.ids[row]
-        self.misfits[key] = Misfit(id, sizes, why)
+        self.misfits[key] = Misfit(id, sizes, why, self._dims)
 
     def _agree_on_order(self) -> None:
         """Leave out allocations until the rest starts and ends in one order in all traces.
@@ -216,14 +292,10 @@ class _Matching:
             n = len(self._fitting)
             rows = parted[apart - 1]
             odd = {int(rows[np.argmin(rank[rows])]) % n for rank in (ranks[0], ranks[apart])}
+            where = f"{_tell_dims(self._dims)} {self._points[apart]}"
             for row in sorted(odd):
-                self._leave(
-                    self._fitting[row],
-                    f"comes or goes in another order at batch size {self._batches[apart]}",
-                )
-            kept = [row for row in range(n) if row not in odd]
-            self._fitting = [self._fitting[row] for row in kept]
-            self._affine = [self._affine[row] for row in kept]
+                self._leave(self._fitting[row], f"comes or goes in another order at {where}")
+            self._fitting = [self._fitting[row] for row in range(n) if row not in odd]
 
     def _match_rows(self) -> list[list[int]]:
         """Return the rows of the allocations that fit, in every trace."""

@@ -16,8 +16,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from memplan.envelopes import Envelope, Polynomials
+from memplan.envelopes import Envelope
 from memplan.errors import MemplanError
+from memplan.polynomials import Polynomials
 from memplan.problem.columns import Column
 from memplan.targets import _c_names as c
 
@@ -145,8 +146,8 @@ def _body(
     ends = [0, *accumulate(map(len, below))]
     flat = [row for rows in below for row in rows]
     yield from _define("uint8_t power", polynomials.powers.ravel())
-    yield from _define("int64_t factor", polynomials.factors.ravel())
-    yield from _define("uint64_t unit", polynomials.unit, "u")
+    yield from _define("int64_t factor", polynomials.factors.ravel().tolist())
+    yield from _define("uint64_t unit", found.scenarios[0].unit, "u")
     yield from _define("uint64_t alignment", found.scenarios[0].template.alignment, "u")
     yield "/* By plan: the buffers from below to above, and those directly below each. */"
     yield from _define("uint32_t order", order)

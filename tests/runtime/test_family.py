@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -63,9 +63,41 @@ def test_what_is_affine_is_derived_exactly(
         return trace(*((start, end, a + b * batch, scope) for start, end, a, b, scope in program))
 
     family = Family.derive({batch: recorded(batch) for batch in batches})
-    assert family.base.tolist() == [a for _, _, a, _, _ in program]
-    assert family.slope.tolist() == [b for _, _, _, b, _ in program]
+    for batch in (0, 1):
+        assert family.sizes.values((batch,)) == [a + b * batch for _, _, a, b, _ in program]
     assert same(family.at(asked), recorded(asked))
+
+
+def attend(batch: int, tokens: int) -> Trace:
+    """Return what grows with the tokens, with their square, and with neither."""
+    return trace(
+        (0, 3, 96 * batch * tokens, CONV),
+        (1, 4, 4 * batch * tokens**2, SCORES),
+        (2, 5, 1024, CONV),
+        (6, 7, batch * tokens * (tokens + 1) // 2, SCORES),
+    )
+
+
+def test_dimensions_with_squares_are_derived_exactly() -> None:
+    """Tests two dimensions, and a size whose coefficients are no whole numbers."""
+    grid = {"batch": (2, 3), "tokens": (4, 7, 9)}
+    points = [*product(*grid.values()), (8, 20)]
+    family = Family.derive({point: attend(*point) for point in points}, grid)
+    for point in ((1, 1), (5, 6), (64, 4096)):
+        assert same(family.at(point), attend(*point))
+    assert family.at((5, 6)).about == {"model": "Net", "batch": "5", "tokens": "6"}
+    del points[1]
+    with pytest.raises(FamilyError, match="no recording at batch=2, tokens=7, from which"):
+        Family.derive({point: attend(*point) for point in points}, grid)
+
+
+def test_a_check_that_contradicts_names_the_size() -> None:
+    """Tests cubes, which the recording that checks gives away, and fractions of bytes."""
+    grid = {"tokens": (2, 4, 6)}
+    with pytest.raises(FamilyError, match=r"degree 2 in tokens .*at tokens: 8 at \(2,\), 64 at"):
+        Family.derive({(n,): trace((0, 1, n**3, CONV)) for n in (2, 4, 6, 8)}, grid)
+    with pytest.raises(FamilyError, match="does not grow as a polynomial"):
+        Family.derive({(n,): trace((0, 1, n * n // 4, CONV)) for n in (2, 4, 6, 8)}, grid)
 
 
 def test_a_derived_trace_says_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -134,7 +135,7 @@ def test_derived_is_as_recorded(network: Network) -> None:
     """Tests, at batch sizes that no plan knows, that all of a trace is as if it were recorded."""
     model, make_inputs, batches = recorded(network)
     assert batches.family.misfits == ()
-    assert batches.family.slope.max() > 0
+    assert batches.family.at(2).size.sum() > batches.family.at(1).size.sum()
     for batch in (3, 11):
         assert columns(batches.family.at(batch)) == columns(record(model, make_inputs(batch)))
 
@@ -301,6 +302,86 @@ def test_a_smaller_batch_has_the_ranges_of_a_larger() -> None:
         seen = record(lambda x: fast(x), small)
         assert sorted(seen.size.tolist()) == sorted(plain.size.tolist())
         assert seen.outlives.sum() == plain.outlives.sum()
+
+
+class Attention(nn.Module):
+    """Attention over tokens, whose scores grow with their square."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+
+    def forward(self, x: Any) -> Any:
+        """Return each token, mixed with those that it attends to."""
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 2, 16).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = (q @ k.transpose(-2, -1)).softmax(-1) @ v
+        return x + self.out(mixed.transpose(1, 2).reshape(x.shape))
+
+
+def tokens_of(batch: int, tokens: int) -> Any:
+    """Return so many rows of so many tokens."""
+    return torch.randn(batch, tokens, 32)
+
+
+@needs_compiler
+def test_attention_over_tokens_has_plans_for_every_size() -> None:
+    """Tests bits, traces and buckets of two dimensions, in one of which bytes grow as squares."""
+    torch.manual_seed(0)
+    model = nn.Sequential(Attention(), nn.ReLU(), Attention()).eval()
+    sizes = {"batch": (2, 4), "tokens": (8, 16, 24)}
+    with Batches.record(model, tokens_of, sizes, {"batch": 8, "tokens": 40}, plans=8) as fast:
+        assert fast.family.misfits == ()
+        for size in ((3, 40), (7, 33)):
+            assert columns(fast.family.at(size)) == columns(record(model, tokens_of(*size)))
+        for size in ((2, 8), (3, 16), (5, 33), (2, 100), (4, 64), (3, 50)):
+            x = tokens_of(*size)
+            expected = called(model, x)
+            for _ in range(2):
+                assert torch.equal(called(fast, x), expected)
+        assert fast.buckets == ((2, 8), (4, 16), (8, 64), (2, 128), (4, 64))
+        stats = fast.stats()
+        assert stats.hits > 0
+        assert (stats.unknown, stats.resized, stats.occupied) == (0, 0, 0)
+
+
+def test_squares_that_are_recorded_at_two_sizes_are_named() -> None:
+    """Tests the sentence about tokens whose square is not asked for."""
+    model = Attention().eval()
+    with pytest.raises(FamilyError) as error:
+        Batches.record(
+            model, tokens_of, {"batch": (2, 4), "tokens": (8, 16)}, {"batch": 8, "tokens": 40}
+        )
+    sentence = str(error.value)
+    assert "does not grow as a polynomial of degree 1 in batch, 1 in tokens" in sentence
+    assert "bytes at batch, tokens: 1024 at (2, 8)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("sizes", "check", "words"),
+    [
+        ({"batch": (2, 4)}, 8, 'value of each dimension: "batch"'),
+        ((2, 4), {"batch": 8}, "check names dimensions"),
+        ({"batch": (2, 4), "tokens": (8, 16)}, {"batch": 8}, '"batch", "tokens"'),
+        ({"batch": (2,), "tokens": (8, 16)}, {"batch": 8, "tokens": 9}, 'sizes (2,) of "batch"'),
+        ({"batch": (2, 4), "tokens": (8, 9)}, {"batch": 8, "tokens": 9}, "another one to check"),
+        ({}, {}, "value of each dimension"),
+    ],
+)
+def test_dimensions_that_check_nothing_are_refused(sizes: Any, check: Any, words: str) -> None:
+    """Tests dimensions without enough values, or without one to check."""
+    with pytest.raises(FamilyError, match=re.escape(words)):
+        Batches.record(Attention().eval(), tokens_of, sizes, check)
+
+
+def test_a_dimension_that_no_input_has_is_refused() -> None:
+    """Tests a name whose value is the size of nothing."""
+    with pytest.raises(FamilyError, match=r"no tensor that make_inputs makes has .* the tokens"):
+        Batches.record(
+            Attention().eval(),
+            lambda batch, tokens: tokens_of(batch, 5),
+            {"batch": (2, 4), "tokens": (8, 16)},
+            {"batch": 3, "tokens": 9},
+        )
 
 
 @pytest.mark.parametrize("make_inputs", [lambda _: torch.randn(3, 16), lambda _: ()])
