@@ -1,5 +1,6 @@
 """Several sizes of one program: its peak as a function, and one plan for all of them."""
 
 from memplan.envelopes.planning import Envelope, envelope
+from memplan.envelopes.sizes import Pieces
 
-__all__ = ["Envelope", "envelope"]
+__all__ = ["Envelope", "Pieces", "envelope"]

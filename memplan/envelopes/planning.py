@@ -11,8 +11,9 @@ import numpy as np
 
 from memplan.envelopes.fixed import join_scenarios
 from memplan.envelopes.ranges import Range, Values
+from memplan.envelopes.reading import find_scenarios
 from memplan.envelopes.relations import Relation, find_pairs, measure_loads, relate
-from memplan.envelopes.sizes import Scenario, find_scenarios
+from memplan.envelopes.sizes import Scenario
 from memplan.errors import MemplanError
 from memplan.notes import Note
 from memplan.plan import Plan, Status

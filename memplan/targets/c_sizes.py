@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from memplan.envelopes import Envelope
+from memplan.envelopes import Envelope, Pieces
 from memplan.errors import MemplanError
 from memplan.polynomials import Polynomials
 from memplan.problem.columns import Column
@@ -49,19 +49,20 @@ def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
             "the buffers differ between sizes, so that no one table has them; the plan for all "
             "sizes (.json) does"
         )
-    polynomials = found.scenarios[0].bytes
-    if not isinstance(polynomials, Polynomials):
+    pieces = found.scenarios[0].bytes
+    if not isinstance(pieces, Pieces) or len(pieces.parts) > 1:
         raise MemplanError(
             "the bytes of the buffers are no polynomials of the dimensions, so that a program "
             "cannot compute them; the plan for all sizes (.json) holds at each"
         )
+    ((_, polynomials),) = pieces.parts
     below = [rows for layer in found.layers for rows in layer.relation.below]
     if polynomials.factors.size + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
         raise MemplanError("the tables of a C header would be too large; ask for fewer sizes")
-    return "\n".join(_lines(found, polynomials, name)) + "\n"
+    return "\n".join(_lines(found, polynomials, pieces.unit, name)) + "\n"
 
 
-def _lines(found: Envelope, polynomials: Polynomials, title: str) -> Iterator[str]:
+def _lines(found: Envelope, polynomials: Polynomials, unit: Column, title: str) -> Iterator[str]:
     upper = c.make_prefix(title)
     lower, asked, problem = upper.lower(), found.range, found.scenarios[0].template
     dims = [f"dim_{word}" for word in c.make_identifiers(asked.names)]
@@ -95,7 +96,8 @@ def _lines(found: Envelope, polynomials: Polynomials, title: str) -> Iterator[st
     yield ""
     parameters = ", ".join(f"uint64_t {dim}" for dim in dims)
     yield f"static inline uint64_t {lower}_plan({parameters}, uint64_t* offset) {{"
-    yield from (f"  {line}" if line else "" for line in _body(found, polynomials, upper, dims))
+    for line in _body(found, polynomials, unit, upper, dims):
+        yield f"  {line}"
     yield "}"
     yield ""
     yield f"#endif /* {upper}_SIZES_H_ */"
@@ -138,7 +140,7 @@ return best;
 
 
 def _body(
-    found: Envelope, polynomials: Polynomials, upper: str, dims: Sequence[str]
+    found: Envelope, polynomials: Polynomials, unit: Column, upper: str, dims: Sequence[str]
 ) -> Iterator[str]:
     """Yield the lines of the function: tables, the sizes, and the best of the relations."""
     order = [row for layer in found.layers for row in layer.relation.order]
@@ -147,7 +149,7 @@ def _body(
     flat = [row for rows in below for row in rows]
     yield from _define("uint8_t power", polynomials.powers.ravel())
     yield from _define("int64_t factor", polynomials.factors.ravel().tolist())
-    yield from _define("uint64_t unit", found.scenarios[0].unit, "u")
+    yield from _define("uint64_t unit", unit, "u")
     yield from _define("uint64_t alignment", found.scenarios[0].template.alignment, "u")
     yield "/* By plan: the buffers from below to above, and those directly below each. */"
     yield from _define("uint32_t order", order)

@@ -83,6 +83,37 @@ def test_sizes_that_are_no_polynomials_are_read_one_by_one_or_refused() -> None:
         mp.envelope(attention, {"batch": "1:64", "tokens": "1:64"})
 
 
+def test_steps_of_convolutions_are_polynomials_for_each_remainder() -> None:
+    """Tests pictures that are halved and rounded up, at more sizes than are read."""
+    reads = []
+
+    def network(batch: int, side: int) -> Problem:
+        reads.append((batch, side))
+        half, quarter = -(-side // 2), -(-side // 4)
+        sizes = (3 * side * side, 16 * half * half, 32 * quarter * half, 64 * quarter)
+        return Problem(
+            Buffer(str(at), at, at + 2, 4 * batch * size) for at, size in enumerate(sizes)
+        )
+
+    found = mp.envelope(network, {"batch": "1:8", "side": "32:512"})
+    assert (len(found), len(set(reads)) < 400) == (8 * 481, True)
+    assert "one for each remainder of 4" in found.how
+    for batch, side in ((1, 33), (5, 94), (8, 511)):
+        assert found.problem_at(batch=batch, side=side) == network(batch, side)
+        assert found.peak_at(batch=batch, side=side) == mp.solve(network(batch, side)).peak
+
+
+def test_buffers_that_depend_on_the_size_are_named() -> None:
+    """Tests a range too large to be read, in which some sizes have another buffer."""
+
+    def network(side: int) -> Problem:
+        name = "wide" if side > 1900 else "narrow"
+        return Problem([Buffer(name, 0, 1, side)])
+
+    with pytest.raises(MemplanError, match='only one of side=1 and side=2000 has buffer "narrow"'):
+        mp.envelope(network, {"side": "1:2000"})
+
+
 def test_one_plan_for_all_sizes_is_legal_at_each() -> None:
     """Tests fixed offsets with and without a budget."""
     dims = {"batch": (1, 2, 4, 8), "tokens": (16, 32, 64, 128)}
