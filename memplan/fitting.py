@@ -17,6 +17,7 @@ from memplan.pipeline import Arranged, arrange
 from memplan.sizes import parse_size
 from memplan.sources import Loaded, load
 from memplan.sources.options import Options
+from memplan.sources.tflite.boards import Board, find_board
 from memplan.targets import choose_writer
 
 __all__ = ["find_fit", "fit"]
@@ -33,6 +34,7 @@ def fit(
     allow_inexact: bool = False,
     allow_refused: bool = False,
     pure: Iterable[str] = (),
+    board: str | Board | None = None,
     timeout: float | None = None,
     nodes: int | None = None,
 ) -> Arranged:
@@ -62,6 +64,8 @@ def fit(
         Whether a model may be written that TFLM refuses.
     pure
         See `memplan.reorder`.
+    board
+        See `memplan.load`: the size is then of the arena on that board.
     timeout, nodes
         See `memplan.pipeline.arrange`.
 
@@ -92,6 +96,7 @@ def fit(
         head_only=head_only,
         allow_inexact=allow_inexact,
         allow_refused=allow_refused,
+        board=board,
         max_extra=inf if max_extra is None else max_extra,
         pure=pure,
         timeout=timeout,
@@ -111,6 +116,7 @@ def find_fit(
     head_only: bool,
     allow_inexact: bool,
     allow_refused: bool,
+    board: str | Board | None = None,
     **asked: Any,
 ) -> Arranged:
     """Do what `fit` does, but leave the file `out` to the caller.
@@ -118,6 +124,7 @@ def find_fit(
     `asked` are arguments of `memplan.pipeline.arrange`.
     """
     given: Path | Loaded
+    place = None if board is None else find_board(board)
     if isinstance(model, (str, os.PathLike)):
         given = Path(model)
     else:
@@ -125,7 +132,7 @@ def find_fit(
     writer = choose_writer(
         given,
         None if out is None else Path(out),
-        Options(dims=dict(dims or {})),
+        Options(dims=dict(dims or {}), board=place),
         allow_refused=allow_refused,
         head_only=head_only,
     )

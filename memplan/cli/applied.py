@@ -54,7 +54,9 @@ def show(
         for when, figure in (("before", applied.before), ("after", applied.after)):
             output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
         if applied.arena is not None:
-            output.line(f"arena   {exact(applied.arena)} are enough for the whole model, measured")
+            output.line(
+                f"arena   {exact(applied.arena)} are enough for the whole model, {applied.how}"
+            )
         if applied.in_place:
             output.line(
                 f"sharing {plural(applied.in_place, 'tensor')} in the memory of another one"

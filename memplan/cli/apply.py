@@ -14,6 +14,7 @@ from memplan.cli.inputs import is_copy, keep
 if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.planning import Planned
+    from memplan.sources.tflite.boards import Board
 
 NAME = "apply"
 EXAMPLES = (
@@ -27,6 +28,7 @@ def command(
     paths: options.Paths,
     limits: options.Limits,
     rewriting: options.Rewriting,
+    on: options.OnBoard,
     out: Annotated[
         str | None,
         options.write_to("Write the model with the plan in it (.tflite)."),
@@ -143,6 +145,9 @@ def command(
         limit_factor=limit_factor,
         allow_refused=rewriting.allow_refused,
     )
+    board = on.find()
+    if board is not None and paths.path:
+        raise typer.BadParameter("it is of one path; leave out --path", param_hint="'--board'")
     if bands or order or recompute:
         if shim or plan or paths.path or (bands and (order or alignment > 1)):
             message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
@@ -155,6 +160,7 @@ def command(
             reading_options,
             header or model or "",
             rewriting,
+            board=board,
             header=bool(header),
             name=name,
             order=order or recompute or (not header and detect(input) == "tflite"),
@@ -174,7 +180,8 @@ def command(
         from memplan.targets.tflite_micro import require_library
 
         require_library(load(Path(input)))
-    chosen = _make_plan(input, reading_options, plan, limits, tflite=bool(model or shim))
+    tflite = bool(model or shim)
+    chosen = _make_plan(input, reading_options, plan, limits, tflite=tflite, board=board)
     check_budget(budget, chosen.plan.peak or 0)
 
     from memplan import formats
@@ -182,18 +189,24 @@ def command(
     outputs: dict[str, bytes] = {}
     applied = None
     if model or shim:
-        stored = chosen.plan if alignment == 1 else _plan_of_file(input, chosen, pins=not replan)
+        stored = chosen.plan
+        if alignment > 1:
+            stored = _plan_of_file(input, chosen, pins=not replan, board=board)
         from memplan.targets.tflite_micro import patch
 
         target = Path(model or shim or "")
         allowed = rewriting.allow_refused
-        applied, data = patch(Path(input), target, stored, budget, allow_refused=allowed)
+        applied, data = patch(
+            Path(input), target, stored, budget, allow_refused=allowed, board=board
+        )
         if model:
             outputs[model] = data
     if shim:
         from memplan.targets.tflite_micro import shim_header
 
-        outputs[shim] = shim_header(Path(input), stored, name or "memory_plan").encode()
+        outputs[shim] = shim_header(
+            Path(input), stored, name or "memory_plan", board=board
+        ).encode()
     if header:
         from memplan.targets.c_header import write_header
 
@@ -211,6 +224,7 @@ def _make_plan(
     limits: options.Limits,
     *,
     tflite: bool,
+    board: Board | None,
 ) -> Planned:
     """Return the one plan of all outputs."""
     from memplan import formats
@@ -228,10 +242,10 @@ def _make_plan(
     if given is not None and tflite:
         from memplan.targets.tflite_micro import plan_file
 
-        found = plan_file(Path(input), given)
+        found = plan_file(Path(input), given, board=board)
         reading.refuse_notes(input, found.notes if model.strict else ())
         return found
-    loaded = reading.read_input(input, model=model)
+    loaded = reading.read_input(input, model=model, board=board)
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
     found = plan_model(loaded, in_place=model.in_place, **vars(limits))
@@ -263,11 +277,11 @@ def _write_paths(
     output.console().print(words.describe_paths(found))
 
 
-def _plan_of_file(input: str, chosen: Planned, *, pins: bool) -> Plan:
+def _plan_of_file(input: str, chosen: Planned, *, pins: bool, board: Board | None) -> Plan:
     """Return a plan with a stricter alignment as a plan of the problem in the file."""
     from memplan.plan import Plan
     from memplan.planning import layouts
 
-    loaded = reading.read_input(input, model=options.Model(pins=pins))
+    loaded = reading.read_input(input, model=options.Model(pins=pins), board=board)
     problem = layouts(loaded, in_place=chosen.in_place)[-1].problem
     return Plan.of(problem, [chosen.plan.offset(id) for id in problem.ids])

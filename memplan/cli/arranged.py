@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from memplan.cli.applied import join_notes, show, show_notes
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged, Writer
+    from memplan.sources.tflite.boards import Board
 
 
 def write_arranged(
@@ -20,6 +22,7 @@ def write_arranged(
     out: str,
     rewriting: options.Rewriting,
     *,
+    board: Board | None,
     header: bool,
     name: str | None,
     **asked: Any,
@@ -32,7 +35,7 @@ def write_arranged(
     from memplan.pipeline import arrange
     from memplan.sources import detect
 
-    writer = _choose_writer(input, model, out, header=header, name=name)
+    writer = _choose_writer(input, model, out, board, header=header, name=name)
     is_onnx = not header and detect(input) == "onnx"
     if not (header or asked["bands"] or asked["again"]) and (
         model.alignment > 1 or (is_onnx and asked["capacity"])
@@ -73,17 +76,24 @@ def write_arranged(
 
 
 def _choose_writer(
-    input: str, model: options.Model, out: str, *, header: bool, name: str | None
+    input: str,
+    model: options.Model,
+    out: str,
+    board: Board | None,
+    *,
+    header: bool,
+    name: str | None,
 ) -> Writer:
     """Return the writer of a file, or of a header of any program."""
     if header:
         from memplan.targets.c_writer import CHeader
 
-        return CHeader(reading.read_input(input, model=model), input, prefix=name)
+        return CHeader(reading.read_input(input, model=model, board=board), input, prefix=name)
     from memplan.targets import choose_writer
 
+    asked = replace(model.reading(), board=board)
     return choose_writer(
-        Path(input), Path(out), model.reading(), allow_refused=model.allow_refused, written=True
+        Path(input), Path(out), asked, allow_refused=model.allow_refused, written=True
     )
 
 
@@ -100,7 +110,7 @@ def _show_order(found: Arranged, *, measured: bool) -> None:
     if not measured:
         return
     best = found.best
-    how = "measured" if best.written.is_whole else "the head only, not measured"
+    how = best.written.how if best.written.is_whole else "the head only, not measured"
     if found.is_reordered:
         taken, other = "in the new order, which is written", "in the order of the file"
     else:

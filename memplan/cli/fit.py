@@ -46,6 +46,7 @@ def command(
     *,
     rewriting: options.Rewriting,
     limits: options.Limits,
+    on: options.OnBoard,
     dim: options.Dim = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
@@ -71,6 +72,7 @@ def command(
         out=out,
         dims=options.parse_dims(dim or ()),
         head_only=head,
+        board=on.find(),
         **allowed | vars(limits),
     )
     reading.refuse_notes(input, found.notes if strict else ())

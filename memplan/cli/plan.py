@@ -139,10 +139,10 @@ def command(
         "--pin": bool(constraints.pin),
         "--reserve": bool(constraints.reserve),
         "--block-limit": block_limit is not None,
-        "--board": on.find() is not None,
     }
     if envelope.has_ranges(model.dim):
         of_one |= {
+            "--board": on.find() is not None,
             "--capacity": constraints.capacity is not None,
             "--together": shared.together,
             "--in-place": model.in_place,
@@ -154,7 +154,9 @@ def command(
     if shared.together:
         output.refuse_given(of_one, "it is of one program; leave out --together")
         inputs, capacity = [input, *(others or ())], constraints.capacity
-        together.run(inputs, model, capacity, search, shared, out, as_json=as_json, quiet=quiet)
+        together.run(
+            inputs, model, capacity, search, shared, out, on.find(), as_json=as_json, quiet=quiet
+        )
         return
     if others:
         raise typer.BadParameter("several programs need --together", param_hint="'MORE'")

@@ -11,6 +11,7 @@ import typer
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
+    from memplan.sources.tflite.boards import Board
     from memplan.together import Together
 
 __all__ = ["run"]
@@ -23,6 +24,7 @@ def run(
     search: options.Search,
     shared: options.Together,
     folder: str | None,
+    board: Board | None = None,
     *,
     as_json: bool,
     quiet: bool,
@@ -37,6 +39,8 @@ def run(
         As options of the command; the capacity is of the arena.
     folder
         Where the plan of each program goes, as "NAME.plan.json".
+    board
+        Where the programs will run, if not on this machine.
     as_json, quiet
         What is printed.
     """
@@ -47,7 +51,7 @@ def run(
         )
     pairs = shared.pairs()
     output.check_libraries(*inputs)
-    programs = [reading.read_input(each, model) for each in inputs]
+    programs = [reading.read_input(each, model, board=board) for each in inputs]
 
     from memplan import formats
     from memplan.formats.json import write_plan

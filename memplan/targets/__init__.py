@@ -88,6 +88,7 @@ def _load(model: Path | Loaded, options: Options) -> Loaded:
         include=options.include,
         pins=options.pins,
         limit_factor=options.limit_factor,
+        board=options.board,
     )
 
 

@@ -53,6 +53,32 @@ def test_a_capacity_is_held_against_the_arena_of_the_board(
         assert record["status"] == ("fits" if code == 0 else "infeasible")
 
 
+def test_what_is_written_is_for_the_board(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests `apply` and `fit`: the arena of the board, as a build for 32 bits takes it."""
+    on = ("--board", "esp32-s3")
+    lines = told(capsys, "apply", WAKE, "-o", "a.tflite", "--shim", "a.h", "-c", "50320", *on)
+    sentence = "are enough for the whole model, computed for esp32-s3 with esp-nn kernels"
+    assert any(line.startswith("arena 50,320 ") and sentence in line for line in lines)
+    assert "this model and esp32-s3 with esp-nn kernels only" in Path("a.h").read_text()
+    reason = "needs 50320 bytes, 16 more than the budget of 50304"
+    assert reason in refused(capsys, "apply", WAKE, "-o", "b.tflite", "-c", "50304", *on)
+    assert main(["fit", WAKE, "50320", "-o", "c.tflite", "--json", *on]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["arena"], record["how"]) == (50320, "computed for esp32-s3 with esp-nn kernels")
+    assert not Path("b.tflite").exists()
+
+
+def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that scratch of the board is planned, and that its plan is taken for a header."""
+    Path("plans").mkdir()
+    on, words = ("--board", "esp32-s3"), (WAKE, WAKE, "--together", "-o", "plans")
+    assert any(line.startswith("arena 33,520 ") for line in told(capsys, "plan", *words, *on))
+    plan = ("--plan", "plans/wake.plan.json", "--shim", "wake.h")
+    assert "is not a plan of wake.tflite" in refused(capsys, "apply", WAKE, *plan)
+    told(capsys, "apply", WAKE, *plan, *on)
+    assert "_BYTES 33520" in Path("wake.h").read_text()
+
+
 def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the ESP32-P4, for whose convolutions no size is known."""
     lines = told(capsys, "inspect", WAKE, "--board", "esp32-p4", "--top", "1")
@@ -68,7 +94,7 @@ def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None
         (("inspect", WAKE, "--board", "z80"), 'no board has the name "z80"'),
         (("plan", WAKE, "--board", "esp32", "--kernels", "cmsis-nn"), "has no kernels for esp32"),
         (("plan", "p.csv", "--kernels", "reference"), "only TFLM's kernels need a board"),
-        (("plan", WAKE, WAKE, "--together", "--board", "esp32"), "--board"),
+        (("apply", WAKE, "--board", "esp32", "--path", "all", "--c-header", "x.h"), "--path"),
     ],
 )
 def test_wrong_boards_are_refused(

@@ -11,6 +11,7 @@ from memplan.formats import write_bytes
 from memplan.pipeline import Arranged, Variant, arrange
 from memplan.plan import Plan
 from memplan.sources.options import Options
+from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import load
 from memplan.targets.tflite_micro.folding import require_library
 from memplan.targets.tflite_micro.planning import plan_file
@@ -31,6 +32,7 @@ def apply(
     allow_refused: bool = False,
     timeout: float | None = None,
     nodes: int | None = None,
+    board: Board | None = None,
 ) -> Applied:
     """Write a plan into a TFLite model, as the metadata that TensorFlow Lite Micro obeys.
 
@@ -62,6 +64,9 @@ def apply(
         kernels. A note says why TFLM refuses it.
     timeout, nodes
         Arguments of `memplan.plan_model`, for all searches together.
+    board
+        Where the model will run: the scratch of its kernels is planned, and the arena is computed
+        for it and not measured.
 
     Raises
     ------
@@ -78,9 +83,15 @@ def apply(
     require_library(load(model))
     if plan is None:
         plan = plan_file(
-            model, None, in_place=in_place, replan=replan, timeout=timeout, nodes=nodes
+            model,
+            None,
+            in_place=in_place,
+            replan=replan,
+            timeout=timeout,
+            nodes=nodes,
+            board=board,
         ).plan
-    applied, data = patch(model, out, plan, arena_budget, allow_refused=allow_refused)
+    applied, data = patch(model, out, plan, arena_budget, allow_refused=allow_refused, board=board)
     write_bytes(out, data)
     return applied
 
@@ -92,12 +103,13 @@ def patch(
     arena_budget: int | None = None,
     *,
     allow_refused: bool = False,
+    board: Board | None = None,
 ) -> tuple[Applied, bytes]:
     """Return the bytes that `apply` would write, and its result; no file is written.
 
     Parameters
     ----------
-    model, out, plan, arena_budget, allow_refused
+    model, out, plan, arena_budget, allow_refused, board
         See `apply`.
 
     Raises
@@ -105,9 +117,10 @@ def patch(
     FormatError, PlanError, MemplanError
         As `apply` does.
     """
-    made = plan_file(model, plan)
+    made = plan_file(model, plan, board=board)
+    options = Options(board=board)
     writer = TfliteMicro(
-        model, out, allow_refused=allow_refused, head_only=True, budget=arena_budget
+        model, out, options, allow_refused=allow_refused, head_only=True, budget=arena_budget
     )
     written = writer.write(Variant(made.loaded, read_bytes(model)), made)
     return written.details, written.data

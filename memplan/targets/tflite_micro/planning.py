@@ -9,6 +9,7 @@ from memplan.graph import Graph, Kind, Layout
 from memplan.plan import Plan
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
+from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import Model
 from memplan.yardsticks.tflite_micro import LARGEST
 
@@ -23,6 +24,7 @@ def plan_file(
     replan: bool = False,
     timeout: float | None = None,
     nodes: int | None = None,
+    board: Board | None = None,
 ) -> Planned:
     """Return the plan of a model, with its layout.
 
@@ -37,6 +39,8 @@ def plan_file(
         Arguments of `memplan.plan_model`.
     replan
         Whether offsets in the file are dropped.
+    board
+        Where the model will run, if not on this machine.
 
     Raises
     ------
@@ -48,9 +52,10 @@ def plan_file(
         If there is no plan in time, or its offsets are too large for TFLM.
     """
     if plan is not None:
-        found = _match(path, plan)
+        found = _match(path, plan, board)
     else:
-        found = plan_model(path, in_place=in_place, pins=not replan, timeout=timeout, nodes=nodes)
+        loaded = load(path, pins=not replan, board=board)
+        found = plan_model(loaded, in_place=in_place, timeout=timeout, nodes=nodes)
     if not found.plan.has_offsets:
         raise MemplanError(f"{path}: there is no plan to write ({found.plan.status})")
     check_peak(str(path), found.plan)
@@ -63,12 +68,12 @@ def check_peak(name: str, plan: Plan) -> None:
         raise MemplanError(f"{name}: the plan has {plan.peak} bytes; TFLM counts up to 2^31 - 1")
 
 
-def _match(path: Path, plan: Plan) -> Planned:
+def _match(path: Path, plan: Plan, board: Board | None) -> Planned:
     try:
-        return Planned(layout_of(load(path, pins=False), plan, in_place=True), plan)
+        return Planned(layout_of(load(path, pins=False, board=board), plan, in_place=True), plan)
     except PlanError as error:
         try:  # the plan may keep the offsets in the file
-            return Planned(layout_of(load(path), plan, in_place=True), plan)
+            return Planned(layout_of(load(path, board=board), plan, in_place=True), plan)
         except (PlanError, FormatError):
             raise PlanError(f"this is not a plan of {path}: {error}") from None
 

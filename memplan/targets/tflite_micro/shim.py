@@ -16,6 +16,7 @@ from typing import Final
 from memplan.errors import MemplanError, quoted
 from memplan.graph import Layout
 from memplan.plan import Plan
+from memplan.sources.tflite.boards import Board, put_on_board
 from memplan.sources.tflite.graph import find_folded, find_handles, round_up
 from memplan.sources.tflite.kernels import list_scratch
 from memplan.sources.tflite.model import Model, load
@@ -34,7 +35,7 @@ _HEADER = """\
  *   tflite::NonPersistentMemoryPlannerShim planner(
  *       reinterpret_cast<const tflite::BufferPlan*>(&{name}));
  *
- * Valid for this model and the reference kernels only: buffers are identified by their order.
+ * Valid for this model and {kernels} only: buffers are identified by their order.
  */
 #ifndef {guard}
 #define {guard}
@@ -72,6 +73,7 @@ def shim_header(
     in_place: bool = False,
     replan: bool = False,
     timeout: float | None = None,
+    board: Board | None = None,
 ) -> str:
     """Return a C header, C99 and C++, with the plan of a model.
 
@@ -85,6 +87,8 @@ def shim_header(
         The name of the variable.
     in_place, replan, timeout
         See `memplan.targets.tflite_micro.apply`.
+    board
+        Where the model will run; its kernels ask for other scratch than the reference ones.
 
     Raises
     ------
@@ -104,10 +108,12 @@ def shim_header(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
             "`memplan apply` first, and make the header from its output"
         )
-    made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout)
+    stored, _ = put_on_board(stored, board)
+    made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout, board=board)
     offsets = list(_order_offsets(stored, get_layout(made), made.plan))
     return _HEADER.format(
         model=escape_comment(Path(stored.name).name),
+        kernels="the reference kernels" if board is None else str(board),
         name=name,
         guard=f"{name.upper()}_PLAN_H_",
         upper=name.upper(),

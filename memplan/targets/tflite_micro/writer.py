@@ -26,6 +26,7 @@ from memplan.sources import Loaded, of_graph
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite import read_model
+from memplan.sources.tflite.boards import put_on_board
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, parse
 from memplan.targets.tflite_micro.bands import write_bands
@@ -40,6 +41,7 @@ from memplan.targets.tflite_micro.planning import (
 )
 from memplan.yardsticks import join_notes
 from memplan.yardsticks import tflite_micro as runtime
+from memplan.yardsticks.board_arena import compute_arena
 from memplan.yardsticks.tflite_micro_arena import minimal_arena
 
 __all__ = ["FAN_IN", "Applied", "TfliteMicro", "uncut_of"]
@@ -66,8 +68,10 @@ class Applied:
         is installed. No file can place the kernels' scratch; `after` is above `planned` only if
         TFLM finds no room for scratch at its place in the plan.
     arena
-        The smallest whole arena with which TFLM accepts the model on this machine, if there was a
-        budget and it could be measured; else `None`.
+        The smallest whole arena with which TFLM accepts the model, on this machine or a board, if
+        there was a budget and it could be found; else `None`.
+    how
+        How that arena is known.
     in_place
         The number of tensors that are written over another one.
     folded
@@ -85,6 +89,7 @@ class Applied:
     before: Figure
     after: Figure
     arena: int | None
+    how: str
     in_place: int
     folded: int
     kept: int = 0
@@ -106,7 +111,8 @@ class TfliteMicro(Writer):
     out
         The file that will be written, for sentences.
     options
-        See `memplan.load`; with `pins=False`, offsets in the file are dropped.
+        See `memplan.load`; with `pins=False`, offsets in the file are dropped. With a board, arenas
+        are computed for it, and not measured.
     allow_refused
         Whether a model may be written that TFLM refuses, as another build of it may have the
         kernels. A note says why TFLM refuses it.
@@ -172,7 +178,8 @@ class TfliteMicro(Writer):
 
     def uncut(self, given: Variant) -> Uncut:
         """See `memplan.pipeline.Writer`."""
-        return uncut_of(graph_of(replace(self._parse(self._unpack(given.data)), offsets=())))
+        model, _ = put_on_board(self._parse(self._unpack(given.data)), self._options.board)
+        return uncut_of(graph_of(replace(model, offsets=())))
 
     def _unpack(self, data: bytes) -> bytes:
         return unpack(data, self._parse(data))
@@ -195,21 +202,23 @@ class TfliteMicro(Writer):
             trial = Path(folder) / "model.tflite"
             if self._before is None:
                 trial.write_bytes(given.data)
-                self._before = _measure_head(trial, stored)
+                self._before = self._measure_head(trial, stored)
             trial.write_bytes(data)
-            after = _measure_head(trial, made)
+            after = self._measure_head(trial, made)
             notes = join_notes(planned.notes, (after,))
             refused = self._find_refusal(notes)
             arena = None
             if self._budget is not None:
                 self._require("the plan with kernel scratch", after.bytes)
             if refused is None and (self._budget is not None or not self._head_only):
-                arena = minimal_arena(trial, made)
+                arena = self._find_arena(trial, made)
         if self._budget is not None:
             if arena is None:
                 notes = (*notes, _note_unmeasured(after, self._budget))
             else:
                 self._require("the smallest arena that TFLM accepts", arena)
+        board = self._options.board
+        how = "measured" if board is None else f"computed for {board}"
         applied = Applied(
             self._out,
             planned.plan,
@@ -218,6 +227,7 @@ class TfliteMicro(Writer):
             self._before,
             after,
             None if self._budget is None else arena,
+            how,
             sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
             sum(map(len, find_folded(stored).values())),
             sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
@@ -228,7 +238,18 @@ class TfliteMicro(Writer):
             whole = self._head_only
             return Written(data, after.bytes, after.how, whole, notes, before, applied)
         before += arena - after.bytes
-        return Written(data, arena, "measured", True, notes, before, applied)
+        return Written(data, arena, how, True, notes, before, applied)
+
+    def _measure_head(self, path: Path, model: Model) -> Figure:
+        """Return the head of TFLM's arena for a file, in which this model is."""
+        figure = runtime.measure(path, Options(board=self._options.board), model)
+        assert figure is not None  # it has a figure for every model that can be read
+        return figure
+
+    def _find_arena(self, path: Path, model: Model) -> int | None:
+        """Return the smallest whole arena for a file, in which this model is."""
+        board = self._options.board
+        return minimal_arena(path, model) if board is None else compute_arena(model, board).size
 
     def _put_offsets(
         self, data: bytes, offsets: Sequence[int], layout: Layout, peak: int
@@ -265,13 +286,6 @@ class TfliteMicro(Writer):
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""
         return compare_results(self._unpack(given.data), written.data)
-
-
-def _measure_head(path: Path, model: Model) -> Figure:
-    """Return the head of TFLM's arena for a file, in which this model is."""
-    figure = runtime.measure(path, Options(), model)
-    assert figure is not None  # it has a figure for every model that can be read
-    return figure
 
 
 def _note_unmeasured(head: Figure, budget: int) -> Note:

@@ -65,6 +65,7 @@ def _describe_step(found: Arranged, step: Step) -> str:
 
 def _list_facts(found: Arranged) -> list[Fact]:
     written, peak = found.best.written, found.plan.peak or 0
+    where = " on this 64-bit machine" if written.how == "measured" else ""
     facts: list[Fact] = []
     if not found.plan.has_offsets:
         facts.append(("load", f"{exact(written.arena)}; its runtime takes no plan"))
@@ -72,7 +73,7 @@ def _list_facts(found: Arranged) -> list[Fact]:
         facts.append(
             (
                 "arena",
-                f"{exact(written.arena)}, {written.how} on this 64-bit machine: {peak:,} for "
+                f"{exact(written.arena)}, {written.how}{where}: {peak:,} for "
                 f"the plan, {written.arena - peak:,} that the runtime keeps beside it",
             )
         )
