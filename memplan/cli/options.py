@@ -553,7 +553,8 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     for text in texts:
         name, _, value = text.rpartition("=")
         if not name or not value.isascii() or not value.isdecimal() or len(value) > 18:
-            raise typer.BadParameter(f"{text!r} is not NAME=N", param_hint="'--dim'")
+            advice = "; `memplan envelope` shows several sizes" if set(value) & set(",:") else ""
+            raise typer.BadParameter(f"{text!r} is not NAME=N{advice}", param_hint="'--dim'")
         if name in dims:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="'--dim'")
         dims[name] = int(value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Envelope", "Layer", "envelope"]
 
-_MOST_PLANS = 64  # for each scenario
+_MOST_PLANS: Final = 64  # for each scenario
+_MOST_WORK: Final = 1 << 33  # sizes, times buffers, times plans
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,7 @@ class Envelope(Immutable):
         """
         for number, scenario in enumerate(self.scenarios):
             mine = [at for at, layer in enumerate(self.layers) if layer.scenario == number]
+            proved = [(self.layers[at].plan.size, self.layers[at].plan.lower_bound) for at in mine]
             below = [
                 [
                     (other, row)
@@ -183,6 +185,7 @@ class Envelope(Immutable):
                 np.searchsorted(mine, self.chosen[scenario.rows]),
                 self.peaks[scenario.rows],
                 self.bounds[scenario.rows],
+                proved,
             )
             verify_envelope(scenario.template, scenario.chunks(), layers, self.plan)
 
@@ -236,9 +239,11 @@ def envelope(
     asked = Range.of(dims, [budget] if isinstance(budget, str) else budget)
     scenarios, notes, how = find_scenarios(model, asked)
 
+    def find_left() -> float | None:
+        return None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
+
     def plan(problem: Problem) -> Plan:
-        left = None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
-        found = quick_plan(problem, nodes=nodes, timeout=left, threads=threads, seed=seed)
+        found = quick_plan(problem, nodes=nodes, timeout=find_left(), threads=threads, seed=seed)
         if not found.has_offsets:
             raise MemplanError("no plan was found in time; allow more time or more nodes")
         return found
@@ -247,7 +252,7 @@ def envelope(
     bounds, chosen = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     layers: list[Layer] = []
     for number, scenario in enumerate(scenarios):
-        work = _Search(number, scenario, plan, len(layers))
+        work = _Search(number, scenario, len(layers), plan, lambda: find_left() == 0)
         work.run()
         peaks[scenario.rows], bounds[scenario.rows] = work.peaks, work.bounds
         chosen[scenario.rows] = work.chosen
@@ -274,8 +279,16 @@ def envelope(
 class _Search:
     """Plans sizes of a scenario until their relations meet the bound at every size."""
 
-    def __init__(self, number: int, scenario: Scenario, plan: Any, first: int) -> None:
-        self._number, self._scenario, self._plan, self._first = number, scenario, plan, first
+    def __init__(
+        self,
+        number: int,
+        scenario: Scenario,
+        first: int,
+        plan: Callable[[Problem], Plan],
+        is_late: Callable[[], bool],
+    ) -> None:
+        self._number, self._scenario, self._first = number, scenario, first
+        self._plan, self._is_late = plan, is_late
         self._pairs = find_pairs(scenario.template)
         count = len(scenario.rows)
         self.peaks = np.full(count, np.iinfo(np.int64).max)
@@ -289,9 +302,12 @@ class _Search:
             self.bounds[begin:end] = measure_loads(self._scenario.template, sizes)
         tried = np.zeros(len(self.peaks), np.bool_)
         at = int(self.bounds.argmax())
-        for _ in range(_MOST_PLANS):
+        work = max(1, len(self.peaks) * len(self._scenario.template))
+        for _ in range(max(1, min(_MOST_PLANS, _MOST_WORK // work))):
             tried[at] = True
             self._take_plan(at)
+            if self._is_late():
+                break
             missing = np.where(tried, 0, (self.peaks - self.bounds) / np.maximum(self.bounds, 1))
             at = int(missing.argmax())
             if missing[at] <= 0:
@@ -315,5 +331,5 @@ class _Search:
                 larger = (sizes >= problem.size[:, None]).all(axis=0)
                 bounds = self.bounds[begin:end]
                 bounds[larger] = np.maximum(bounds[larger], plan.lower_bound)
-        if used:
+        if used or proved:
             self.layers.append(Layer(self._number, int(self._scenario.rows[at]), plan, relation))

@@ -32,12 +32,16 @@ class Layers(NamedTuple):
         At each size, which relation gives the peak; shape (c,).
     peaks, bounds
         At each size: the bytes that are needed, and bytes that any plan needs; shape (c,).
+    proved
+        Bounds that a solver proved: bytes of all buffers, shape (n,), and what any plan of these
+        needs. A size at which no buffer is smaller needs as much.
     """
 
     below: Sequence[Sequence[tuple[int, int]]]
     chosen: Column
     peaks: Column
     bounds: Column
+    proved: Sequence[tuple[Column, int]] = ()
 
 
 def verify_envelope(
@@ -63,9 +67,11 @@ def verify_envelope(
     Raises
     ------
     PlanError
-        One sentence about the first error. A bound is not proved here.
+        One sentence about the first error. Each bound is a load of some moment, or follows from one
+        that a solver proved; the latter is not proved again here.
     """
-    apart = _find_apart(problem)
+    held = _list_held(problem)
+    apart = _find_apart(problem, held)
     orders = [_check_order(problem, apart, pairs) for pairs in layers.below]
     seen = 0
     for begin, end, bytes in sizes:
@@ -84,14 +90,16 @@ def verify_envelope(
         if low.any():
             at = int(low.argmax())
             raise PlanError(f"the bound {bounds[at]} is above the peak {peaks[at]} of a size")
+        least = _find_least(problem, held, bytes, layers.proved)
+        _compare(np.minimum(bounds, least), bounds, "only {} of the bound of {} bytes are shown")
         if fixed is not None:
             _check_fixed(problem, apart, bytes, fixed)
     if seen != len(layers.peaks):
         raise PlanError(f"there are {len(layers.peaks)} peaks for {seen} sizes")
 
 
-def _find_apart(problem: Problem) -> npt.NDArray[np.bool_]:
-    """Return which buffers may not share addresses, shape (n, n)."""
+def _list_held(problem: Problem) -> Column:
+    """Return when the buffers hold bytes: row, start and end, shape (spans, 3)."""
     if problem.has_windows or problem.has_pins or problem.has_reserved or problem.has_groups:
         raise PlanError("an envelope has no windows, pins, reserved ranges and groups")
     gaps: dict[int, list[tuple[int, int]]] = {}
@@ -105,7 +113,11 @@ def _find_apart(problem: Problem) -> npt.NDArray[np.bool_]:
             pieces.append((row, start, since))
             start = until
         pieces.append((row, start, end))
-    held = np.array([each for each in pieces if each[1] < each[2]], np.int64).reshape(-1, 3)
+    return np.array([each for each in pieces if each[1] < each[2]], np.int64).reshape(-1, 3)
+
+
+def _find_apart(problem: Problem, held: Column) -> npt.NDArray[np.bool_]:
+    """Return which buffers may not share addresses, shape (n, n)."""
     apart = np.zeros((len(problem), len(problem)), np.bool_)
     for row, start, end in held.tolist():
         apart[row, held[(held[:, 1] < end) & (held[:, 2] > start), 0]] = True
@@ -113,6 +125,24 @@ def _find_apart(problem: Problem) -> npt.NDArray[np.bool_]:
         apart[one, other] = apart[other, one] = True
     np.fill_diagonal(apart, False)
     return apart
+
+
+def _find_least(
+    problem: Problem, held: Column, bytes: Column, proved: Sequence[tuple[Column, int]]
+) -> Column:
+    """Return what any plan needs at each size: the largest load, or what a solver proved."""
+    # Each buffer but the topmost of a moment ends where the next offset can be.
+    unit = int(np.gcd.reduce(problem.alignment)) if len(problem) else 1
+    ends = bytes + -bytes % unit
+    unrounded = (ends - bytes).max(axis=0, initial=0)
+    least: Column = bytes.max(axis=0, initial=0)
+    for moment in np.unique(held[:, 1]):
+        rows = held[(held[:, 1] <= moment) & (held[:, 2] > moment), 0]
+        least = np.maximum(least, ends[rows].sum(axis=0) - unrounded)
+    for sizes, bound in proved:
+        no_smaller = (bytes >= sizes[:, None]).all(axis=0)
+        least[no_smaller] = np.maximum(least[no_smaller], bound)
+    return least
 
 
 def _check_order(

@@ -90,6 +90,12 @@ def test_wrong_words_are_refused(
     assert sentence in refused(capsys, "envelope", MODEL, *words)
 
 
+def test_commands_for_one_size_name_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a range where one size is meant."""
+    said = refused(capsys, "inspect", MODEL, "--dim", "batch=1,2")
+    assert "'batch=1,2' is not NAME=N; `memplan envelope` shows several sizes" in said
+
+
 @pytest.mark.parametrize("option", ["--order", "--measure", "--in-place", "--together"])
 def test_plan_refuses_what_is_of_one_size(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests options that several sizes do not have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -303,6 +303,17 @@ def test_the_referee_finds_false_claims() -> None:
             check(good._replace(peaks=peaks))
     with pytest.raises(PlanError, match="above the peak"):
         check(good._replace(bounds=good.peaks + 1))
+    order = found.layers[0].relation.order
+    stacked = Layers(
+        [[*pairwise(order)]],
+        np.zeros(40, np.int64),
+        scenario.sizes(0, 40).sum(axis=0),
+        good.bounds,
+    )
+    check(stacked)
+    with pytest.raises(PlanError, match=r"of the bound of \d+ bytes are shown"):
+        check(stacked._replace(bounds=stacked.peaks))
+    check(stacked._replace(bounds=stacked.peaks, proved=[(scenario.sizes(0, 1)[:, 0], 10**9)]))
     with pytest.raises(PlanError, match="39 peaks for 40 sizes or more"):
         check(good._replace(peaks=good.peaks[:-1], bounds=good.bounds[:-1]))
     assert found.plan.offsets is not None
