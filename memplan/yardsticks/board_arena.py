@@ -19,11 +19,12 @@ from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorIn
 from memplan.yardsticks import board_structs as structs
 from memplan.yardsticks.tflite_micro import compute_head, list_requests
 
-__all__ = ["BoardArena", "compute_arena"]
+__all__ = ["BoardArena", "compute_arena", "find_working"]
 
 _UNIT: Final = 16  # what kernels keep is aligned to it, and so is the end of the arena
 _MOST_REQUESTS: Final = 12  # of scratch, for which TFLM keeps room while it prepares an operator
-_PLANNED: Final = 40  # bytes that TFLM's planner keeps for each buffer while it works
+_ARRAYS: Final = (16, 4, 4, 12, 4)  # bytes for a buffer in each array of TFLM's planner
+_PLANNED: Final = sum(_ARRAYS)
 _TABLE: Final = 2 * 513  # bytes of each of the two tables of a SOFTMAX of int16
 
 
@@ -88,9 +89,6 @@ def compute_arena(model: Path | Model, board: Board) -> BoardArena:
     kept = _Kept(_drop_folded(placed), board)
     persistent, early = kept.measure()
     requests = list(list_requests(placed))
-    asked = sum(len(each.scratch or ()) for each in _walk(placed))
-    infos = (asked + placed.first[-1]) * structs.measure_struct(board, structs.ALLOCATION)[0]
-    waiting = (asked + _MOST_REQUESTS) * (board.pointer + 8)
     scratch = (sum(_round_up(s, _UNIT) for s in o.scratch or ()) for o in _walk(placed))
     return BoardArena(
         board,
@@ -98,9 +96,47 @@ def compute_arena(model: Path | Model, board: Board) -> BoardArena:
         max(scratch, default=0),
         persistent,
         kept.states,
-        early + _round_up(waiting + infos, _UNIT) + len(requests) * _PLANNED,
+        early + _measure_lists(placed, board) + len(requests) * _PLANNED,
         tuple(sorted({*unknown, *kept.unknown})),
     )
+
+
+def find_working(model: Path | Model, board: Board, size: int) -> list[tuple[int, int]]:
+    """Return where TFLM writes in an arena while its own planner places buffers.
+
+    Its planner has five arrays, which it spreads over all of the arena that is free: they can lie
+    in a hole between two memories, where none of the offsets does.
+
+    Parameters
+    ----------
+    model, board
+        See `compute_arena`.
+    size
+        Of the arena, which begins at a multiple of 16.
+
+    Returns
+    -------
+    list of (int, int)
+        The first and the last byte (not included) of each, counted from the beginning of the arena.
+    """
+    model = load(model) if isinstance(model, Path) else model
+    placed, _ = put_on_board(model, board)
+    _, early = _Kept(_drop_folded(placed), board).measure()
+    begin, buffers = _measure_lists(placed, board), len(list(list_requests(placed)))
+    room = max(0, (size - early) // _UNIT * _UNIT - begin) // _PLANNED
+    found, at = [(0, begin)], begin
+    for width in _ARRAYS:
+        found.append((at, at + width * buffers))
+        at += width * room
+    return [*found, (size - early, size)]
+
+
+def _measure_lists(model: Model, board: Board) -> int:
+    """Return the bytes of requests for scratch and of lifetimes, which are at the beginning."""
+    asked = sum(len(each.scratch or ()) for each in _walk(model))
+    requests = (asked + _MOST_REQUESTS) * (board.pointer + 8)
+    infos = (asked + model.first[-1]) * structs.measure_struct(board, structs.ALLOCATION)[0]
+    return _round_up(requests + len(model.subgraphs) * board.pointer + infos, _UNIT)
 
 
 class _Kept:

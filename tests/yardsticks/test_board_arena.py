@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tflite_written import WRITTEN, written
 from memplan.sources.tflite.boards import find_board
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
-from memplan.yardsticks.board_arena import compute_arena
+from memplan.yardsticks.board_arena import compute_arena, find_working
 from memplan.yardsticks.board_structs import measure_struct
 from memplan.yardsticks.tflite_micro import ask
 
@@ -120,3 +121,17 @@ def test_scales_of_inputs_and_outputs_are_read() -> None:
         for each in (given, replace(given, subgraphs=(program,)))
     ]
     assert kept[0] - kept[1] == 12 + 8
+
+
+@pytest.mark.parametrize(
+    ("name", "touched"),
+    [("okay_nabu", 0x720FC), ("alexa", 0x72530), ("hey_jarvis", 0x725D0), ("hey_mycroft", 0x72430)],
+)
+def test_the_planner_of_tflm_writes_into_a_hole(name: str, touched: int) -> None:
+    """Tests where a build for 32 bits faulted, in an arena whose middle was not mapped."""
+    path = model_named(f"pymicro_wakeword/{name}.tflite")
+    places = find_working(path, find_board("32-bit"), (1 << 20) + (128 << 10))
+    assert places[2][1] - 4 == touched
+    assert places[0][0] == 0
+    assert places[-1][1] == (1 << 20) + (128 << 10)
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(places))
