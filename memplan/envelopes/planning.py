@@ -12,7 +12,7 @@ import numpy as np
 from memplan.envelopes.fixed import join_scenarios
 from memplan.envelopes.ranges import Range, Values
 from memplan.envelopes.reading import find_scenarios
-from memplan.envelopes.relations import Relation, find_pairs, measure_loads, relate
+from memplan.envelopes.relations import Relation, carry_bound, find_pairs, measure_loads, relate
 from memplan.envelopes.sizes import Scenario
 from memplan.errors import MemplanError
 from memplan.notes import Note
@@ -328,8 +328,7 @@ class _Search:
             self.chosen[begin:end][better] = number
             used |= bool(better.any())
             if proved:
-                larger = (sizes >= problem.size[:, None]).all(axis=0)
                 bounds = self.bounds[begin:end]
-                bounds[larger] = np.maximum(bounds[larger], plan.lower_bound)
+                np.maximum(bounds, carry_bound(problem, plan.lower_bound, sizes), out=bounds)
         if used or proved:
             self.layers.append(Layer(self._number, int(self._scenario.rows[at]), plan, relation))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,10 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.interference import find_edges
 
-__all__ = ["Relation", "find_pairs", "measure_loads", "relate"]
+__all__ = ["Relation", "carry_bound", "find_pairs", "measure_loads", "relate"]
 
 _MOST_PAIRS = 1 << 24
+_BELOW = 1 - 1e-12  # keeps the rounding of floating point on the safe side
 _MOST_REDUCED = 2048  # buffers of which those are left out that others imply
 
 
@@ -126,6 +127,33 @@ def measure_loads(problem: Problem, sizes: Column) -> Column:
             np.maximum(best, load, out=best)
     largest: Column = np.maximum(best - rest, sizes.max(axis=0, initial=0))
     return largest
+
+
+def carry_bound(problem: Problem, bound: int, sizes: Column) -> Column:
+    """Return what any plan needs at each point, if `bound` is what any plan of the problem needs.
+
+    If no buffer is smaller than `factor` times its size in the problem, neither is the peak. Where
+    sizes do not fill the alignment this holds for a factor of 1 only, as the rest does not grow.
+
+    Parameters
+    ----------
+    problem
+        The buffers with their sizes at one point.
+    bound
+        Bytes.
+    sizes
+        The sizes at all points, shape (buffers, points).
+    """
+    held = problem.size > 0
+    unit = lcm(*problem.alignment.tolist())
+    found: Column = np.where((sizes >= problem.size[:, None]).all(axis=0), bound, 0)
+    if held.any() and not (problem.size % unit).any():
+        factor = (sizes[held] / problem.size[held, None]).min(axis=0)
+        scaled = np.ceil(bound * factor * _BELOW).astype(np.int64)
+        whole = (sizes % unit == 0).all(axis=0)  # then all peaks are multiples of it too
+        scaled[whole] = -(-scaled[whole] // unit) * unit
+        found = np.maximum(found, scaled)
+    return found
 
 
 def _list_events(problem: Problem) -> list[tuple[int, int, int]]:

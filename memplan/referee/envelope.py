@@ -34,7 +34,8 @@ class Layers(NamedTuple):
         At each size: the bytes that are needed, and bytes that any plan needs; shape (c,).
     proved
         Bounds that a solver proved: bytes of all buffers, shape (n,), and what any plan of these
-        needs. A size at which no buffer is smaller needs as much.
+        needs. A size at which no buffer is smaller needs as much; and if alignments leave no rest,
+        one at which none is smaller than a share of it needs this share.
     """
 
     below: Sequence[Sequence[tuple[int, int]]]
@@ -142,6 +143,13 @@ def _find_least(
     for sizes, bound in proved:
         no_smaller = (bytes >= sizes[:, None]).all(axis=0)
         least[no_smaller] = np.maximum(least[no_smaller], bound)
+        multiple = int(np.lcm.reduce(problem.alignment, initial=1))
+        filled = np.flatnonzero(sizes)
+        if len(filled) and not (sizes % multiple).any():
+            share = np.divide(bytes[filled], sizes[filled][:, None]).min(axis=0)
+            needed = np.ceil(share * bound * (1 - 1e-12)).astype(np.int64)  # never rounded up
+            needed += np.where((bytes % multiple).any(axis=0), 0, -needed % multiple)
+            least = np.maximum(least, needed)
     return least
 
 

@@ -74,6 +74,22 @@ def test_polynomials_are_found_and_checked() -> None:
         assert found.peak_at(**dims) == mp.solve(smooth(**dims)).peak
 
 
+def test_a_proof_at_one_size_holds_for_all_that_grow_alike() -> None:
+    """Tests a program that needs more than its load, at more sizes than are planned."""
+    lives = [(0, 1, 4), (2, 6, 1), (4, 6, 4), (0, 4, 3), (6, 8, 3), (6, 7, 2), (3, 7, 2), (1, 3, 3)]
+
+    def program(batch: int) -> Problem:
+        return Problem(
+            Buffer(str(at), start, end, 16 * batch * size, 16)
+            for at, (start, end, size) in enumerate(lives)
+        )
+
+    found = mp.envelope(program, {"batch": "1:500"})
+    assert (found.peaks > [program(n).max_load for n in range(1, 501)]).all()
+    assert (found.status, len(found.layers)) == (mp.Status.OPTIMAL, 1)
+    assert found.bound_at(batch=77) == mp.solve(program(77)).peak
+
+
 def test_sizes_that_are_no_polynomials_are_read_one_by_one_or_refused() -> None:
     """Tests sizes that are rounded up by the program itself."""
     found = mp.envelope(attention, {"batch": "1:8", "tokens": "1:16"})
