@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "envelope"
 EXAMPLES = (
     "memplan envelope model.onnx --dim batch=1:64",
-    "memplan envelope model.onnx --dim batch=1:64 --budget 'batch<=8' -o plan.json",
+    "memplan envelope model.onnx --dim batch=1:64 --where 'batch<=8' -o plan.json",
 )
 
 _WRITES = {
@@ -41,7 +41,7 @@ def command(
             "repeated.",
         ),
     ] = None,
-    budget: options.Budget = None,
+    where: options.Where = None,
     out: Annotated[
         str | None,
         options.write_to(
@@ -58,13 +58,13 @@ def command(
     Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
     plan with the same offsets for all sizes is shown too.
     """
-    run(input, options.Model(dim), budget or (), search, out, as_json=as_json)
+    run(input, options.Model(dim), where or (), search, out, as_json=as_json)
 
 
 def run(
     input: str,
     model: options.Model,
-    budgets: Sequence[str],
+    conditions: Sequence[str],
     search: options.Search,
     out: str | None,
     *,
@@ -86,7 +86,7 @@ def run(
     from memplan.envelopes import envelope
 
     limits = {name: value for name, value in vars(search).items() if value is not None}
-    found = envelope(_make_reader(input, model), ranges, budgets, **limits)
+    found = envelope(_make_reader(input, model), ranges, conditions, **limits)
     if as_json or not quiet:
         _show(found, as_json=as_json)
     if out is not None:
@@ -155,7 +155,7 @@ def _summarise(found: Envelope) -> dict[str, Any]:
     return {
         "status": str(found.status),
         "open": found.open,
-        "budgets": list(found.range.budgets),
+        "where": list(found.range.conditions),
         "sizes": dict(columns),
         "peaks": found.peaks.tolist(),
         "bounds": found.bounds.tolist(),

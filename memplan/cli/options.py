@@ -178,12 +178,12 @@ Dim = Annotated[
         "--dim", metavar="NAME=N", help="Value of a symbolic dimension of a model. May be repeated."
     ),
 ]
-Budget = Annotated[
+Where = Annotated[
     list[str] | None,
     typer.Option(
-        "--budget",
-        metavar="LIMIT",
-        help="What all sizes keep to, such as 'batch*tokens<=4096'. May be repeated.",
+        "--where",
+        metavar="CONDITION",
+        help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
     ),
 ]
 InPlace = Annotated[

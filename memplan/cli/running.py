@@ -21,7 +21,7 @@ __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 
 # The help shows the options that only one command has, then these panels, the most used first.
 _PANELS = {
-    "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize --budget "
+    "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize --where "
     "--together --keep --overlap --block-limit",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",

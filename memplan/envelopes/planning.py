@@ -193,7 +193,7 @@ class Envelope(Immutable):
 def envelope(
     model: Any,
     dims: Mapping[str, Values],
-    budget: str | Iterable[str] = (),
+    where: str | Iterable[str] = (),
     *,
     timeout: float | None = None,
     nodes: int = NODES,
@@ -210,7 +210,7 @@ def envelope(
     dims
         The values of each dimension: a number, a list, a Python `range`, or text such as "1:64",
         "64:4096:64" and "1,2,4". Both ends of a range that is text are in it.
-    budget
+    where
         What all sizes keep to, such as "batch*tokens<=4096"; one text, or several.
     timeout
         Seconds for all plans together.
@@ -220,8 +220,8 @@ def envelope(
     Raises
     ------
     MemplanError
-        One sentence: for a range or a budget that is empty, malformed or too large, sizes that are
-        no polynomials and too many to be read one by one; and as `memplan.load`.
+        One sentence: for a range or a condition that is empty, malformed or too large, sizes that
+        are no polynomials and too many to be read one by one; and as `memplan.load`.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def envelope(
     """
     begun = time.perf_counter()
     timeout = check_seconds(timeout)
-    asked = Range.of(dims, [budget] if isinstance(budget, str) else budget)
+    asked = Range.of(dims, [where] if isinstance(where, str) else where)
     scenarios, notes, how = find_scenarios(model, asked)
 
     def find_left() -> float | None:

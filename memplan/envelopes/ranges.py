@@ -1,4 +1,4 @@
-"""The sizes that are asked for: values of each dimension, and budgets that they keep to."""
+"""The sizes that are asked for: values of each dimension, and conditions that they keep to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memplan.problem.immutable import Immutable
 __all__ = ["MOST_POINTS", "Range", "Values", "parse_values"]
 
 MOST_POINTS: Final = 1_000_000  # sizes that are examined
-_MOST_IN_BOX: Final = 1 << 24  # sizes that are held against budgets
+_MOST_IN_BOX: Final = 1 << 24  # sizes that are held against conditions
 _LARGEST: Final = 1 << 40  # value of a dimension
 
 Values = int | str | Iterable[int]
@@ -35,7 +35,7 @@ class Range(Immutable):
         The dimensions.
     axes
         The values of each, ascending.
-    budgets
+    conditions
         What all sizes keep to, as text.
     points
         The value of each dimension at each size, shape (N, dimensions), in the order of
@@ -44,23 +44,23 @@ class Range(Immutable):
 
     names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...]
-    budgets: tuple[str, ...]
+    conditions: tuple[str, ...]
     points: Column
 
     @classmethod
-    def of(cls, dims: Mapping[str, Values], budgets: Iterable[str] = ()) -> Range:
-        """Return the sizes with these values that keep to the budgets.
+    def of(cls, dims: Mapping[str, Values], conditions: Iterable[str] = ()) -> Range:
+        """Return the sizes with these values that keep to the conditions.
 
         Raises
         ------
         MemplanError
-            One sentence: for no dimension, values that are none or not understood, a budget that
+            One sentence: for no dimension, values that are none or not understood, a condition that
             is not understood or that no size keeps to, and too many sizes.
         """
         if not dims:
             raise MemplanError("an envelope needs a dimension with a range of sizes")
         names, axes = tuple(dims), tuple(_list_values(name, dims[name]) for name in dims)
-        limits = tuple(map(_Budget.parse, budgets))
+        limits = tuple(map(_Condition.parse, conditions))
         count = prod(map(len, axes))
         if count > (_MOST_IN_BOX if limits else MOST_POINTS):
             raise _too_many(count)
@@ -71,7 +71,7 @@ class Range(Immutable):
             if not len(points):
                 raise MemplanError(
                     f"no size of the range keeps to {quoted(limit.text)}"
-                    f"{' and the budgets before it' if limit is not limits[0] else ''}"
+                    f"{' and the conditions before it' if limit is not limits[0] else ''}"
                 )
         if len(points) > MOST_POINTS:
             raise _too_many(len(points))
@@ -114,7 +114,7 @@ def describe(dims: Mapping[str, int]) -> str:
 def _too_many(count: int) -> MemplanError:
     return MemplanError(
         f"the range has {count:,} sizes; at most {MOST_POINTS:,} are examined, so give a step, as "
-        "in tokens=64:4096:64, or a budget"
+        "in tokens=64:4096:64, or a condition"
     )
 
 
@@ -180,7 +180,7 @@ _ORDER: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 
 
 @dataclass(frozen=True)
-class _Budget:
+class _Condition:
     """A comparison of whole numbers, such as `batch*tokens<=4096`; no code of a text runs."""
 
     text: str
@@ -188,7 +188,7 @@ class _Budget:
     signs: tuple[ast.cmpop, ...]
 
     @classmethod
-    def parse(cls, text: str) -> _Budget:
+    def parse(cls, text: str) -> _Condition:
         try:
             tree = ast.parse(text.strip(), mode="eval").body if len(text) < 200 else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -202,7 +202,7 @@ class _Budget:
         largest = dict(zip(names, points.max(axis=0).tolist(), strict=True))
         for side in self.sides:
             if self._evaluate(side, largest, magnitude=True) > MAX_BYTES:
-                raise MemplanError(f"the numbers of the budget {quoted(self.text)} are too large")
+                raise MemplanError(f"the numbers of {quoted(self.text)} are too large")
         columns = dict(zip(names, points.T, strict=True))
         found: npt.NDArray[np.bool_] = np.ones(len(points), np.bool_)
         values = [self._evaluate(side, columns) for side in self.sides]
@@ -219,8 +219,8 @@ class _Budget:
         if isinstance(node, ast.Name):
             if node.id not in values:
                 raise MemplanError(
-                    f"the budget {quoted(self.text)} names {quoted(node.id)}; the dimensions with "
-                    f"a range are {listed(list(values))}"
+                    f"the condition {quoted(self.text)} names {quoted(node.id)}; the dimensions "
+                    f"with a range are {listed(list(values))}"
                 )
             return values[node.id]
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
@@ -242,6 +242,6 @@ class _Budget:
 
 def _malformed(text: str) -> MemplanError:
     return MemplanError(
-        f"{quoted(text)} is not a budget; compare sums and products of dimensions and whole "
+        f"{quoted(text)} is not a condition; compare sums and products of dimensions and whole "
         "numbers, as in batch*tokens<=4096"
     )

@@ -75,7 +75,7 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
                 f"in {asked.names[0]}=1,2,4 or with a step"
             )
     scenarios = _read_all(reader, asked)
-    if len(scenarios) == 1 and not asked.budgets:
+    if len(scenarios) == 1 and not asked.conditions:
         scenarios = (_fit_all(reader, asked, scenarios[0]),)
     return scenarios, notes, "read at every size"
 

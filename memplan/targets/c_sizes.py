@@ -72,8 +72,8 @@ def _lines(found: Envelope, polynomials: Polynomials, unit: Column, title: str) 
     yield f" * by memplan; do not edit. Call {lower}_plan before a run, with the values of"
     for word, name, axis in zip(dims, asked.names, asked.axes, strict=True):
         yield f" *   {word}: {c.escape_comment(name)}, {axis[0]} to {axis[-1]}"
-    for budget in asked.budgets:
-        yield f" *   that keep to {c.escape_comment(budget)}"
+    for condition in asked.conditions:
+        yield f" *   that keep to {c.escape_comment(condition)}"
     yield f" * It fills the offset of each buffer, and returns the bytes of this size{proved},"
     yield f" * or {upper}_NO_SIZE outside of these limits. {lower}_fixed holds at every size. */"
     yield f"#ifndef {upper}_SIZES_H_"

@@ -37,8 +37,8 @@ def test_a_table_of_sizes(command: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_facts_for_scripts_are_those_of_plans(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests all peaks of a range with a budget, and the plan for all sizes."""
-    asked = (MODEL, "--dim", "batch=1:100:3", "--budget", "batch<=50", "--json")
+    """Tests all peaks of a range with a condition, and the plan for all sizes."""
+    asked = (MODEL, "--dim", "batch=1:100:3", "--where", "batch<=50", "--json")
     assert main(["envelope", *asked, "-o", "all.json"]) == 0
     record = json.loads(capsys.readouterr().out)
     sizes = list(range(1, 50, 3))
@@ -78,7 +78,7 @@ def test_pictures_of_one_and_two_dimensions() -> None:
         (("--dim", "batch=1:4", "--dim", "batch=2"), "'batch' is given twice; give all"),
         (("--dim", "batch"), "'batch' is not NAME=RANGE"),
         (("--dim", "batsch=1:4"), "batsch"),
-        (("--dim", "batch=1:4", "--budget", "batch<1"), 'no size of the range keeps to "batch<1"'),
+        (("--dim", "batch=1:4", "--where", "batch<1"), 'no size of the range keeps to "batch<1"'),
         (("--dim", "batch=1:4", "-o", "x.txt"), "the suffix must be .json or .csv"),
         ((), "needs a dimension with a range of sizes"),
     ],

@@ -131,7 +131,7 @@ def test_buffers_that_depend_on_the_size_are_named() -> None:
 
 
 def test_one_plan_for_all_sizes_is_legal_at_each() -> None:
-    """Tests fixed offsets with and without a budget."""
+    """Tests fixed offsets with and without a condition."""
     dims = {"batch": (1, 2, 4, 8), "tokens": (16, 32, 64, 128)}
     every = mp.envelope(attention, dims)
     some = mp.envelope(attention, dims, "batch*tokens<=128")
@@ -159,7 +159,7 @@ def test_prefill_and_decode_share_one_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dims", "budget", "words"),
+    ("dims", "condition", "words"),
     [
         ({}, (), "needs a dimension"),
         ({"batch": []}, (), 'dimension "batch" has no values'),
@@ -171,20 +171,20 @@ def test_prefill_and_decode_share_one_plan() -> None:
         ({"batch": [-1]}, (), "from 0 to 2^40"),
         ({"batch": "1:2000000"}, (), "2,000,000 sizes; at most 1,000,000"),
         ({"batch": "1:9"}, "batch<=0", 'no size of the range keeps to "batch<=0"'),
-        ({"batch": "1:9"}, ("batch<=4", "batch>4"), "and the budgets before it"),
+        ({"batch": "1:9"}, ("batch<=4", "batch>4"), "and the conditions before it"),
         ({"batch": "1:9"}, "tokens<=4", 'names "tokens"; the dimensions with a range are "batch"'),
-        ({"batch": "1:9"}, "batch", '"batch" is not a budget'),
-        ({"batch": "1:9"}, "__import__('os')<=4", "is not a budget"),
-        ({"batch": "1:9"}, "batch**batch<=4", "is not a budget"),
+        ({"batch": "1:9"}, "batch", '"batch" is not a condition'),
+        ({"batch": "1:9"}, "__import__('os')<=4", "is not a condition"),
+        ({"batch": "1:9"}, "batch**batch<=4", "is not a condition"),
         ({"batch": "1:9"}, "batch*99999999999999999999<=4", "too large"),
     ],
 )
 def test_ranges_that_contradict_are_refused(
-    dims: dict[str, str], budget: str | tuple[str, ...], words: str
+    dims: dict[str, str], condition: str | tuple[str, ...], words: str
 ) -> None:
-    """Tests one sentence for each range or budget that has no sizes, or no meaning."""
+    """Tests one sentence for each range or condition that has no sizes, or no meaning."""
     with pytest.raises(MemplanError, match=words.replace("^", r"\^").replace("*", r"\*")):
-        mp.envelope(simple, dims, budget)
+        mp.envelope(simple, dims, condition)
 
 
 def test_a_size_outside_of_the_range_has_no_peak() -> None:

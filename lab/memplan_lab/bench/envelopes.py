@@ -31,13 +31,13 @@ class Program:
         Returns a module, example inputs, and the dynamic shapes, given `torch`.
     ranges
         The sizes, by the place of a symbol among those of the inputs.
-    budget
+    condition
         What the sizes keep to, with {0} and {1} for the symbols.
     """
 
     make: Callable[[Any], tuple[Any, tuple[Any, ...], Any]]
     ranges: tuple[str, ...]
-    budget: str = ""
+    condition: str = ""
 
 
 def _attention(torch: Any) -> tuple[Any, tuple[Any, ...], Any]:
@@ -134,7 +134,7 @@ class Row:
         How many have one.
     one, largest, corner
         The one plan for all sizes, the largest peak, and the peak at the largest values of all
-        dimensions, whatever the budget says.
+        dimensions, whatever the condition says.
     """
 
     program: str
@@ -151,7 +151,7 @@ class Row:
 
 
 def _export(name: str, path: Path) -> tuple[dict[str, str], str]:
-    """Write an exported program to a file; return its ranges by symbol, and its budget."""
+    """Write an exported program to a file; return its ranges by symbol, and its condition."""
     torch = require("torch", extra="corpus")
     torch.manual_seed(0)
     program = PROGRAMS[name]
@@ -164,7 +164,7 @@ def _export(name: str, path: Path) -> tuple[dict[str, str], str]:
     )
     ranges = dict(zip(symbols, program.ranges, strict=True))
     torch.export.save(exported, path)
-    return ranges, program.budget.format(*symbols)
+    return ranges, program.condition.format(*symbols)
 
 
 def measure(name: str, checks: int) -> Row:
@@ -174,9 +174,9 @@ def measure(name: str, checks: int) -> Row:
 
 
 def _measure(name: str, path: Path, checks: int) -> Row:
-    ranges, budget = _export(name, path)
+    ranges, condition = _export(name, path)
     begun = time.process_time()
-    found = memplan.envelope(path, ranges, budget or (), threads=1)
+    found = memplan.envelope(path, ranges, condition or (), threads=1)
     seconds = time.process_time() - begun
     source, differ = random.Random(1), 0
     rows = source.sample(range(len(found)), min(checks, len(found)))

@@ -42,8 +42,8 @@ def describe_envelope(found: Envelope) -> RenderableType:
 def _list_facts(found: Envelope) -> Iterator[Fact]:
     asked = found.range
     axes = (_tell_axis(*each) for each in zip(asked.names, asked.axes, strict=True))
-    budgets = "".join(f"; {escape_sentence(each)}" for each in asked.budgets)
-    yield "sizes", f"{len(found):,}: {', '.join(axes)}{budgets}"
+    conditions = "".join(f"; {escape_sentence(each)}" for each in asked.conditions)
+    yield "sizes", f"{len(found):,}: {', '.join(axes)}{conditions}"
     for name, row in (("smallest", found.peaks.argmin()), ("largest", found.peaks.argmax())):
         peak = exact(int(found.peaks[row]))
         yield name, f"{peak}, at {escape_sentence(asked.describe(int(row)))}"
