@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "again.h"
+#include "apart.h"
 #include "choice.h"
 #include "caller.h"
 #include "learning.h"
@@ -252,6 +253,7 @@ NB_MODULE(_core, m) {
   py::bind_repacker(m);
   py::bind_order(m);
   py::bind_again(m);
+  py::bind_apart(m);
   py::bind_choice(m);
   py::bind_streams(m);
 }

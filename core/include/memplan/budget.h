@@ -33,6 +33,7 @@ class Stopper {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   bool interrupted() const { return interrupted_; }
   double elapsed() const;  // seconds since the start
+  double share() const { return elapsed() / seconds_; }  // of the time; 0 without a limit
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,0 +1,241 @@
+#include "apart/prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "apart/rows.h"
+#include "util/random.h"
+
+namespace memplan::apart {
+
+namespace {
+
+constexpr std::size_t kMostTerms = std::size_t{1} << 23;
+constexpr std::size_t kMostRows = 4096;
+constexpr int kSeedsOfRound = 200;  // buffers from which new rows are grown
+constexpr int kMostRounds = 60;
+constexpr int kStepsOfRound = 150;           // of the subgradient, before new rows are looked for
+constexpr int kPatience = 15;                // steps without a better bound before they get shorter
+constexpr std::int64_t kTermsPerNode = 512;  // about as many are read in a microsecond
+constexpr double kMemory = 0.7;              // of the direction
+constexpr double kMemoryOfMean = 0.95;       // of the pairs that met
+constexpr std::int64_t kScale = std::int64_t{1} << 30;  // of all costs together, in whole numbers
+
+class Prices {
+ public:
+  Prices(const Model& model, std::int64_t limit, std::uint64_t seed, order::Counter& counter)
+      : model_(model), counter_(counter), random_(seed), limit_(limit) {
+    mean_.assign(model.pairs.size(), 0);
+  }
+
+  std::int64_t run() {
+    const std::vector<Clique> live = list_live();
+    for (int round = 0; round < kMostRounds && exact_bound() < limit_; ++round) {
+      if (!add_rows(live) || counter_.is_over()) break;
+      climb(round == 0 ? 2 * kStepsOfRound : kStepsOfRound);
+      if (counter_.is_over()) break;
+    }
+    climb(4 * kStepsOfRound);
+    return std::min(exact_bound(), limit_);
+  }
+
+ private:
+  // The sets that are live when a buffer begins: in each, any two are apart in every plan or by the
+  // rules for windows, so that seeds are grown from the barred ones.
+  std::vector<Clique> list_live() const {
+    std::vector<Clique> live;
+    for (BufferIdx b = 0; b < model_.count(); ++b) {
+      if (model_.size[b] == 0) continue;
+      Clique seed = {b};
+      for (const Neighbour& each : model_.neighbours[b]) {
+        const BufferIdx other = each.other;
+        const bool is_there = model_.problem.start[other] <= model_.problem.start[b] &&
+                              model_.problem.start[b] < model_.problem.end[other];
+        if (each.pair == kBarred && is_there) seed.push_back(other);
+      }
+      live.push_back(seed);
+    }
+    return live;
+  }
+
+  // Grows a set, each time by the buffer that violates its row most, with some chance.
+  Clique grown(const Clique& seed) {
+    std::vector<std::int32_t> common(model_.size.size(), 0);
+    std::vector<double> gain;
+    for (const Bytes size : model_.size) gain.push_back(static_cast<double>(size));
+    Clique clique;
+    const auto add = [&](BufferIdx b) {
+      for (const Neighbour& each : model_.neighbours[b]) {
+        ++common[each.other];
+        if (each.pair != kBarred) {
+          gain[each.other] -= mean_[each.pair] * static_cast<double>(std::min(
+                                                     model_.size[b], model_.size[each.other]));
+        }
+      }
+      common[b] = -model_.count();
+      clique.push_back(b);
+    };
+    for (const BufferIdx b : seed) {
+      if (common[b] == static_cast<std::int32_t>(clique.size())) add(b);
+    }
+    while (true) {
+      BufferIdx best = -1;
+      double most = 0;
+      for (BufferIdx b = 0; b < model_.count(); ++b) {
+        if (common[b] != static_cast<std::int32_t>(clique.size()) || gain[b] <= 0) continue;
+        const double noise = static_cast<double>(random_.below(1024)) / 1024 * 0.05;
+        const double worth = gain[b] + noise * static_cast<double>(model_.size[b]);
+        if (worth > most) {
+          most = worth;
+          best = b;
+        }
+      }
+      if (best < 0) break;
+      add(best);
+    }
+    std::sort(clique.begin(), clique.end());
+    return clique;
+  }
+
+  // Adds rows that the mean violates; returns whether there are any.
+  bool add_rows(const std::vector<Clique>& live) {
+    const std::size_t before = rows_.size();
+    std::vector<Clique> seeds = live;
+    for (int k = 0; k < kSeedsOfRound; ++k) {
+      seeds.push_back(
+          {static_cast<BufferIdx>(random_.below(static_cast<std::uint64_t>(model_.count())))});
+    }
+    for (const Clique& seed : seeds) {
+      if (rows_.size() >= kMostRows || terms_ >= kMostTerms || counter_.is_over()) break;
+      Clique clique = grown(seed);
+      counter_.take(1 + static_cast<std::int64_t>(clique.size()));
+      if (!known_.insert(clique).second) continue;
+      Row row = load_row(model_, clique);
+      double has = 0;
+      for (const Term& term : row.terms) has += static_cast<double>(term.amount) * mean_[term.pair];
+      if (row.need == 0 || row.terms.empty()) continue;
+      if (has >= static_cast<double>(row.need) * 0.999) continue;
+      terms_ += row.terms.size();
+      rows_.push_back(std::move(row));
+    }
+    price_.resize(rows_.size(), 0);
+    best_price_.resize(rows_.size(), 0);
+    direction_.assign(rows_.size(), 0);
+    return rows_.size() > before;
+  }
+
+  // The bound of the prices, with the reduced costs of the pairs.
+  double value() {
+    reduced_.clear();
+    for (const Penalty& each : model_.pairs) reduced_.push_back(static_cast<double>(each.cost));
+    double sum = 0;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      if (price_[r] == 0) continue;
+      sum += price_[r];
+      const double price = price_[r] / static_cast<double>(rows_[r].need);
+      for (const Term& term : rows_[r].terms) {
+        reduced_[term.pair] -= price * static_cast<double>(term.amount);
+      }
+    }
+    for (const double cost : reduced_) sum += std::min(0.0, cost);
+    counter_.take(static_cast<std::int64_t>(terms_) / kTermsPerNode + 1);
+    return sum;
+  }
+
+  // Moves the prices for some steps. A price is that of the whole need of its row.
+  void climb(int steps) {
+    price_ = best_price_;
+    double best = value();
+    double length = 1;
+    int since = 0;
+    for (int step = 0; step < steps && !counter_.is_over(); ++step) {
+      const double now = step == 0 ? best : value();
+      if (now > best + 1e-9 * (1 + best)) {
+        best = now;
+        best_price_ = price_;
+        since = 0;
+      } else if (++since == kPatience) {
+        length *= 0.7;
+        since = 0;
+        price_ = best_price_;
+        value();
+      }
+      move(std::min(static_cast<double>(limit_), 1.5 * best + 5) - now, length);
+    }
+  }
+
+  void move(double missing, double length) {
+    for (std::size_t k = 0; k < reduced_.size(); ++k) {
+      mean_[k] = kMemoryOfMean * mean_[k] + (reduced_[k] < 0 ? 1 - kMemoryOfMean : 0);
+    }
+    double norm = 0;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      double has = 0;
+      for (const Term& term : rows_[r].terms) {
+        if (reduced_[term.pair] < 0) has += static_cast<double>(term.amount);
+      }
+      const double lack = 1 - has / static_cast<double>(rows_[r].need);
+      direction_[r] = kMemory * direction_[r] + (1 - kMemory) * lack;
+      if (price_[r] > 0 || direction_[r] > 0) norm += direction_[r] * direction_[r];
+    }
+    if (norm < 1e-12) return;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      price_[r] = std::max(0.0, price_[r] + length * missing / norm * direction_[r]);
+    }
+  }
+
+  // The bound of the best prices, in whole numbers that cannot overflow: prices and costs together
+  // are at most 2^30, amounts are at most needs of 2^30, and rows are at most 2^12.
+  std::int64_t exact_bound() const {
+    const double scale = static_cast<double>(kScale) / static_cast<double>(model_.total);
+    std::vector<std::int64_t> left;
+    for (const Penalty& each : model_.pairs) {
+      left.push_back(
+          static_cast<std::int64_t>(static_cast<double>(each.cost) * scale * kRoundDown));
+    }
+    std::int64_t sum = 0;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const std::int64_t price =
+          static_cast<std::int64_t>(std::min(best_price_[r] * scale, static_cast<double>(kScale)));
+      if (price == 0) continue;
+      sum += price;
+      for (const Term& term : rows_[r].terms) {
+        left[term.pair] -= (term.amount * price + rows_[r].need - 1) / rows_[r].need;
+      }
+    }
+    for (const std::int64_t cost : left) sum += std::min<std::int64_t>(cost, 0);
+    if (sum <= 0) return 0;
+    return static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(sum) / scale * kRoundDown - 1e-9));
+  }
+
+  // Products of doubles are rounded; this makes up for it.
+  static constexpr double kRoundDown = 1 - 1e-14;
+
+  const Model& model_;
+  order::Counter& counter_;
+  Random random_;
+  std::int64_t limit_;
+  std::vector<Row> rows_;
+  std::size_t terms_ = 0;
+  std::set<Clique> known_;
+  std::vector<double> mean_;        // by pair: how often it met, of late
+  std::vector<double> price_;       // by row
+  std::vector<double> best_price_;  // by row: those of the best bound
+  std::vector<double> direction_;   // by row
+  std::vector<double> reduced_;     // by pair
+};
+
+}  // namespace
+
+std::int64_t bound_by_prices(const Model& model, std::int64_t limit, std::uint64_t seed,
+                             order::Counter& counter) {
+  if (!model.knows_pairs() || model.pairs.empty()) return 0;
+  return Prices(model, limit, seed, counter).run();
+}
+
+}  // namespace memplan::apart
