@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memplan.analysis.compare import compare
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
+    from memplan.apart import Apart, plan_apart
     from memplan.envelopes import Envelope, envelope
     from memplan.errors import (
         FormatError,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Apart",
     "Arranged",
     "Assigned",
     "Blocks",
@@ -97,6 +99,7 @@ __all__ = [
     "load_plan",
     "lower_bound",
     "pack_most_valuable",
+    "plan_apart",
     "plan_blocks",
     "plan_model",
     "plan_paths",
@@ -115,6 +118,8 @@ __all__ = [
 # A compiler that solves in memory does not wait for the readers of files, and Ctrl-C while NumPy is
 # loaded reaches `__main__`.
 _HOMES = {
+    "Apart": "memplan.apart",
+    "plan_apart": "memplan.apart",
     "Arranged": "memplan.pipeline",
     "arrange": "memplan.pipeline",
     "Blocks": "memplan.memories",

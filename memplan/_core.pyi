@@ -418,6 +418,48 @@ def recompute(problem: RecomputeProblem, capacity: int, seconds: float | None, n
 def recompute_rules() -> list[str]:
     """The names of the rules that can be switched off."""
 
+class ApartResult:
+    """A plan in which sharing costs, and bounds."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def offsets(self) -> list[int]:
+        """In bytes, one per buffer; empty without a plan."""
+
+    @property
+    def cost(self) -> int: ...
+
+    @property
+    def bound(self) -> int:
+        """No plan costs less."""
+
+    @property
+    def peak(self) -> int: ...
+
+    @property
+    def peak_bound(self) -> int:
+        """No plan of this cost has a smaller peak."""
+
+    @property
+    def conflict(self) -> list[int]:
+        """Rows that cannot be placed together."""
+
+    @property
+    def note(self) -> str: ...
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+def plan_apart(problem: Problem, first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float | None, nodes: int | None, seed: int) -> ApartResult:
+    """
+    A plan of least cost, where pairs of rows cost if they share addresses. Without the GIL.
+    """
+
 class Choice:
     """The items that are chosen for memories, and a bound."""
 

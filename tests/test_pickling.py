@@ -98,6 +98,7 @@ def assign() -> mp.Assigned:
 
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
+    "Apart": lambda: mp.plan_apart(make_problem(), {}),
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
     "Blocks": lambda: mp.plan_blocks(make_problem(), 64),
     "Assigned": assign,
@@ -141,6 +142,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "load_plan": None,  # a plan
     "lower_bound": lambda: mp.lower_bound(make_problem()),
     "pack_most_valuable": None,  # a selection
+    "plan_apart": None,  # apart
     "plan_model": None,  # planned
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
     "plan_blocks": None,  # blocks

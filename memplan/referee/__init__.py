@@ -1,6 +1,7 @@
 """The referee: checks plans, proofs, orders, re-runs and envelopes, without code of a solver."""
 
 from memplan.referee.again import RecomputeClaim, verify_recompute
+from memplan.referee.apart import verify_apart
 from memplan.referee.assigned import MemoryClaim, verify_assigned
 from memplan.referee.blocks import verify_blocks
 from memplan.referee.envelope import Layers, verify_envelope
@@ -16,6 +17,7 @@ __all__ = [
     "RecomputeClaim",
     "Tenant",
     "verify",
+    "verify_apart",
     "verify_assigned",
     "verify_blocks",
     "verify_envelope",

@@ -27,6 +27,7 @@ __all__ = [
     "collect_backtracks",
     "greedy_orders",
     "lower_bound",
+    "plan_apart",
     "repacker",
     "solve",
     "solvers",
@@ -203,6 +204,20 @@ def lower_bound(problem: Problem) -> Bound:
     """Return the best lower bound on the peak that needs no search."""
     bytes, rule, start, end = _core.lower_bound(_converted(problem))
     return Bound(bytes, rule, None if start is None or end is None else (start, end))
+
+
+def plan_apart(
+    problem: Problem,
+    first: Column,
+    second: Column,
+    cost: Column,
+    *,
+    seconds: float | None,
+    nodes: int | None,
+    seed: int,
+) -> _core.ApartResult:
+    """Return the plan in which pairs of rows that share addresses cost least."""
+    return _core.plan_apart(_converted(problem), first, second, cost, seconds, nodes, seed)
 
 
 def solvers() -> list[Solver]:

@@ -1,0 +1,142 @@
+"""Penalties of pairs of buffers, as a caller or a file gives them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from memplan.errors import FormatError, MemplanError, ProblemError, quoted, shown, suggest
+from memplan.files import read_text
+from memplan.problem import Problem
+from memplan.problem.columns import Column
+from memplan.problem.spans import spans
+
+__all__ = ["Pairs", "Penalties", "take_penalties"]
+
+Penalties = str | os.PathLike[str] | Mapping[tuple[str, str], int]
+"""A file in CSV with the columns `first,second,cost`, or the same as a mapping."""
+
+_HEAD: Final = ["first", "second", "cost"]
+_TOTAL: Final = 1 << 53  # of all costs
+
+
+class Pairs(NamedTuple):
+    """What pairs of rows cost that share addresses; columns of shape (p,), `int64`."""
+
+    first: Column
+    second: Column
+    cost: Column
+
+
+def take_penalties(problem: Problem, penalties: Penalties) -> Pairs:
+    """Return the rows of the buffers of each pair, and what the pairs cost.
+
+    Raises
+    ------
+    MemplanError
+        For a buffer that the problem does not have or that is named with itself, a pair that is
+        named twice or holds memory at the same time, and a cost that is no whole number from 0 on.
+    FormatError
+        The same about a file, and if it is no such table.
+    """
+    if isinstance(penalties, Mapping):
+        return _take(problem, [(0, *_check_key(key), cost) for key, cost in penalties.items()])
+    name = os.fspath(penalties)
+    return _take(problem, _read(name), name)
+
+
+def _take(problem: Problem, rows: list[tuple[int, str, str, object]], name: str = "") -> Pairs:
+    found: dict[tuple[int, int], int] = {}
+    for line, a, b, cost in rows:
+        try:
+            value = _check_cost(a, b, cost)
+            pair = _find_pair(problem, a, b)
+            if pair in found:
+                raise MemplanError(f"buffers {quoted(a)} and {quoted(b)} have two penalties")
+            found[pair] = value
+        except MemplanError as error:
+            raise error if not name else FormatError(name, str(error), line=line) from None
+    if sum(found.values()) >= _TOTAL:
+        raise MemplanError("all penalties together must be below 2^53; use a larger unit")
+    table = np.array([(*pair, cost) for pair, cost in found.items()], np.int64).reshape(-1, 3)
+    first, second, cost_of_pair = np.ascontiguousarray(table.T)
+    return Pairs(first, second, cost_of_pair)
+
+
+def _check_key(key: object) -> tuple[str, str]:
+    if isinstance(key, tuple) and len(key) == 2 and all(isinstance(id, str) for id in key):
+        return key
+    raise MemplanError(f"penalties are of pairs of ids, as ('a', 'b'), but one is of {shown(key)}")
+
+
+def _check_cost(a: str, b: str, cost: object) -> int:
+    value = cost
+    if isinstance(cost, str):
+        with suppress(ValueError):
+            value = int(cost)
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or int(value) < 0:  # type: ignore[call-overload]
+        raise MemplanError(
+            f"the penalty of {quoted(a)} and {quoted(b)} is {shown(cost)}; it must be a whole "
+            "number, 0 or more"
+        )
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _read(name: str) -> list[tuple[int, str, str, object]]:
+    """Return the lines of a table, with their numbers."""
+    rows = csv.reader(read_text(name).splitlines())
+    if [cell.strip() for cell in next(rows, [])] != _HEAD:
+        raise FormatError(name, f"the first line must be: {','.join(_HEAD)}", line=1)
+    table: list[tuple[int, str, str, object]] = []
+    for row in rows:
+        if not row:
+            continue
+        if len(row) != len(_HEAD):
+            raise FormatError(
+                name, "a line must have two buffers and their cost", line=rows.line_num
+            )
+        table.append((rows.line_num, row[0], row[1], row[2].strip()))
+    return table
+
+
+def _find_pair(problem: Problem, a: str, b: str) -> tuple[int, int]:
+    """Return the rows of two buffers, the lower one first."""
+    one, other = sorted(_find_row(problem, id) for id in (a, b))
+    if one == other:
+        raise MemplanError(f"buffer {quoted(a)} has a penalty with itself; name two buffers")
+    if _hold_together(problem, one, other):
+        raise MemplanError(
+            f"buffers {quoted(a)} and {quoted(b)} hold memory at the same time and never share "
+            "any; leave out their penalty"
+        )
+    return one, other
+
+
+def _find_row(problem: Problem, id: str) -> int:
+    try:
+        return problem.index(id)
+    except ProblemError:
+        message = f"there is no buffer {quoted(id)}{suggest(id, problem.ids)}"
+        raise MemplanError(message) from None
+
+
+def _hold_together(problem: Problem, one: int, other: int) -> bool:
+    """Return whether both hold bytes at some moment."""
+    start, end, size = problem.start, problem.end, problem.size
+    if max(start[one], start[other]) >= min(end[one], end[other]):
+        return False
+    if not problem.has_gaps:
+        return bool(size[one] and size[other])
+    parts = spans(problem)
+    mine, theirs = (np.flatnonzero(parts.buffer == row).tolist() for row in (one, other))
+    return any(
+        parts.start[i] < parts.end[j] and parts.start[j] < parts.end[i]
+        for i in mine
+        for j in theirs
+    )
