@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import refused, told
-from tflite_models import model_named
+from tflite_models import Writer, chain, model_named
 
 from memplan.cli import main
 
@@ -80,12 +80,14 @@ def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests the ESP32-P4, for whose convolutions no size is known."""
-    lines = told(capsys, "inspect", WAKE, "--board", "esp32-p4", "--top", "1")
-    assert any("Unknown, and not counted: what CONV_2D needs there." in line for line in lines)
+    """Tests an operator for which CMSIS-NN has no function of sizes."""
+    Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL")))
+    lines = told(capsys, "inspect", "m.tflite", "--board", "cortex-m4", "--no-runtime")
+    assert any("Unknown, and not counted: what BATCH_MATMUL needs there." in line for line in lines)
     text = " ".join(lines)
-    assert "note: the scratch of CONV_2D on esp32-p4 with esp-nn kernels is not known" in text
-    assert "is not known" in refused(capsys, "plan", WAKE, "--board", "esp32-p4", "--strict")
+    assert "note: the scratch of BATCH_MATMUL on cortex-m4 with cmsis-nn kernels is not" in text
+    words = ("plan", "m.tflite", "--board", "cortex-m4", "--strict")
+    assert "is not known" in refused(capsys, *words)
 
 
 @pytest.mark.parametrize(

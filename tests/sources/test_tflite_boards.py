@@ -9,7 +9,7 @@ from memplan.errors import MemplanError
 from memplan.sources.tflite.boards import Board, compute_sizes, find_board
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 
-BOARDS = ("cortex-m3", "cortex-m4", "cortex-m55", "esp32", "esp32-s3")
+BOARDS = ("cortex-m3", "cortex-m4", "cortex-m55", "esp32", "esp32-s3", "esp32-p4")
 
 
 def ask(
@@ -33,54 +33,54 @@ def ask(
             "CONV_2D",
             ((1, 49, 10, 1), (64, 10, 4, 1), (1, 25, 5, 64)),
             (0, 2, 2, 0, 0),
-            (160, 160, 192, 0, 3472),
+            (160, 160, 192, 0, 3472, 328),
         ),
         (
             "CONV_2D",
             ((1, 25, 5, 64), (64, 1, 1, 64), (1, 25, 5, 64)),
             (0, 1, 1, 0, 0),
-            (0, 0, 0, 0, 5184),
+            (0, 0, 0, 0, 5184, 5152),
         ),
         (
             "CONV_2D",
             ((1, 32, 32, 16), (16, 3, 3, 16), (1, 32, 32, 16)),
             (0, 1, 1, 0, 0),
-            (576, 576, 576, 0, 41728),
+            (576, 576, 576, 0, 41728, 240),
         ),
         (
             "CONV_2D",
             ((1, 1, 40, 8), (16, 1, 3, 8), (1, 1, 40, 16)),
             (0, 1, 1, 0, 0),
-            (96, 96, 32, 0, 2080),
+            (96, 96, 32, 0, 2080, 120),
         ),
         (
             "DEPTHWISE_CONV_2D",
             ((1, 25, 5, 64), (1, 3, 3, 64), (1, 25, 5, 64)),
             (0, 1, 1, 0, 0),
-            (0, 0, 4464, 0, 12688),
+            (0, 0, 4464, 0, 12688, 0),
         ),
         (
             "DEPTHWISE_CONV_2D",
             ((1, 5, 1, 32), (1, 5, 1, 32), (1, 1, 1, 32)),
             (1, 1, 1, 0, 0),
-            (0, 320, 2480, 0, 672),
+            (0, 320, 2480, 0, 672, 0),
         ),
         (
             "DEPTHWISE_CONV_2D",
             ((1, 49, 40, 1), (1, 10, 8, 8), (1, 25, 20, 8)),
             (0, 2, 2, 0, 0),
-            (0, 0, 960, 0, 5232),
+            (0, 0, 960, 0, 5232, 0),
         ),
         (
             "DEPTHWISE_CONV_2D",
             ((1, 9, 9, 12), (1, 3, 3, 12), (1, 9, 9, 12)),
             (0, 1, 1, 2, 2),
-            (0, 0, 0, 0, 4384),
+            (0, 0, 0, 0, 4384, 0),
         ),
-        ("AVERAGE_POOL_2D", ((1, 25, 5, 64), (1,), (1, 1, 1, 64)), (), (0, 256, 0, 0, 0)),
-        ("SOFTMAX", ((1, 12), (1,), (1, 12)), (), (0, 0, 0, 48, 48)),
-        ("FULLY_CONNECTED", ((1, 1, 64), (12, 64), (1, 1, 12)), (), (96, 96, 96, 0, 0)),
-        ("FULLY_CONNECTED", ((1, 64), (12, 64), (1, 12)), (), (0, 0, 0, 0, 0)),
+        ("AVERAGE_POOL_2D", ((1, 25, 5, 64), (1,), (1, 1, 1, 64)), (), (0, 256, 0, 0, 0, 0)),
+        ("SOFTMAX", ((1, 12), (1,), (1, 12)), (), (0, 0, 0, 48, 48, 48)),
+        ("FULLY_CONNECTED", ((1, 1, 64), (12, 64), (1, 1, 12)), (), (96, 96, 96, 0, 0, 0)),
+        ("FULLY_CONNECTED", ((1, 64), (12, 64), (1, 12)), (), (0, 0, 0, 0, 0, 0)),
     ],
 )
 def test_scratch_is_that_of_the_published_functions(
@@ -93,17 +93,34 @@ def test_scratch_is_that_of_the_published_functions(
     assert tuple(sum(each or ()) for each in ask(type_, shapes, options)) == sizes
 
 
+def test_transposed_convolutions_of_cmsis_nn() -> None:
+    """Tests one that turns its filter, one that does not, and that a size of 0 is asked for."""
+    for channels, size, helium, turned in ((24, 864, 896, 864), (8, 240, 240, 0)):
+        operator = OperatorInfo("TRANSPOSE_CONV", (0, 1, 2), (3,), options=(0, 2, 2))
+        weights = constant("w", "int8", 4, 3, 3, channels)
+        inputs = [None, weights, TensorInfo("x", "int8", (1, 1, 2, channels))]
+        output = TensorInfo("y", "int8", (1, 2, 4, 4))
+        for name, first in (("cortex-m4", size), ("cortex-m55", helium)):
+            assert compute_sizes(find_board(name), operator, inputs, output) == (first, turned)
+
+
+def test_weights_of_4_bits() -> None:
+    """Tests that CMSIS-NN takes them as they are, and that esp-nn unpacks them."""
+    for type_, shape, sizes in (
+        ("CONV_2D", (4, 3, 3, 4), (144, 192, 144, 228)),
+        ("DEPTHWISE_CONV_2D", (1, 3, 3, 4), (72, 4464, 36, 36)),
+    ):
+        inputs = [TensorInfo("x", "int8", (1, 8, 8, 4)), constant("w", "int4", *shape)]
+        operator = OperatorInfo(type_, (0, 1), (2,), options=(0, 1, 1, 1, 1))
+        output = TensorInfo("y", "int8", (1, 8, 8, 4))
+        for name, size in zip(("cortex-m3", "cortex-m55", "esp32", "esp32-p4"), sizes, strict=True):
+            assert sum(compute_sizes(find_board(name), operator, inputs, output) or ()) == size
+
+
 def test_what_is_not_known_is_no_size() -> None:
-    """Tests a weight of 4 bits, an operator without options, and the ESP32-P4."""
-    shapes = (1, 8, 8, 4), (4, 3, 3, 4), (1, 8, 8, 4)
-    assert ask("CONV_2D", shapes)[0] is None
-    packed = [TensorInfo("x", "int8", shapes[0]), constant("w", "int4", *shapes[1])]
-    operator = OperatorInfo("CONV_2D", (0, 1), (2,), options=(0, 1, 1, 1, 1))
-    output = TensorInfo("y", "int8", shapes[2])
-    assert compute_sizes(find_board("cortex-m4"), operator, packed, output) is None
-    assert compute_sizes(find_board("esp32"), operator, packed, output) == (144,)
-    plain = [packed[0], constant("w", "int8", *shapes[1])]
-    assert compute_sizes(find_board("esp32-p4"), operator, plain, output) is None
+    """Tests an operator without options, and one whose kernel has no function for its size."""
+    assert ask("CONV_2D", ((1, 8, 8, 4), (4, 3, 3, 4), (1, 8, 8, 4)))[0] is None
+    assert ask("BATCH_MATMUL", ((4, 4), (4, 4), (4, 4)))[0] is None
 
 
 def test_tensors_of_other_types_take_the_reference_way() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 from memplan.sources.tflite.windows import Window, need, read_window
 
@@ -18,13 +19,14 @@ __all__ = ["SCRATCH", "count_kernel_sums"]
 
 _Tensors = Sequence[TensorInfo | None]
 _Request = Callable[[str, OperatorInfo, _Tensors, TensorInfo], tuple[int, ...] | None]
+_TURNED: Final = 16  # channels up to which a transposed convolution does not turn its filter
 _BLOCK: Final = 124  # channels of a depthwise convolution that Helium takes at a time
 
 
 def _convolve(
     unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
-    source, weights = need(inputs, 0), need(inputs, 1)
+    source = need(inputs, 0)
     if source.dtype == "int16":
         bias = inputs[2] if len(inputs) > 2 else None
         if bias is not None and bias.dtype != "int64":
@@ -33,8 +35,6 @@ def _convolve(
         return (8 * _round_up(row, 8) if unit == "mve" else 4 * row,)
     if source.dtype != "int8":
         return ()
-    if weights.dtype != "int8":  # int4 has other sizes
-        return None
     return _drop_zero(_size_of(unit, read_window(operator, inputs, output)))
 
 
@@ -75,20 +75,20 @@ def _convolve_depthwise(
     source, weights = need(inputs, 0), need(inputs, 1)
     if source.dtype != "int8":
         return ()
-    if weights.dtype != "int8":
-        return None
-    window = read_window(operator, inputs, output)
+    window, packed = read_window(operator, inputs, output), weights.dtype == "int4"
     area, channels = window.filter[0] * window.filter[1], window.source[2]
-    if unit == "mve" and channels == 1 and window.made[2] > 1:  # computed as a convolution
+    if (
+        unit == "mve" and channels == 1 and not packed and window.made[2] > 1
+    ):  # computed as a convolution
         as_convolution = replace(window, filter=(*window.filter[:2], 1))
         return (_size_of(unit, as_convolution) + area * window.filter[2],)
     if channels != window.made[2] or window.batch != 1 or window.dilation != (1, 1):
         return ()
     if unit == "mve":
         return (4 * _BLOCK * area,)
-    if window.filter[:2] == (3, 3) and max(window.pad) <= 1:
+    if window.filter[:2] == (3, 3) and max(window.pad) <= 1 and not packed:
         return ()
-    return _drop_zero(2 * channels * area if unit == "dsp" else 0)
+    return _drop_zero(2 * channels * area if unit == "dsp" or packed else 0)
 
 
 def _connect(
@@ -116,9 +116,17 @@ def _pool(
 def _convolve_back(
     unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
-    if need(inputs, 2).dtype == "int8":
-        return None
-    return () if need(inputs, 2).dtype == "float32" else None
+    weights, source = need(inputs, 1), need(inputs, 2)
+    if source.dtype != "int8" or len(operator.options) != 3:
+        return compute_scratch(operator.type, inputs, output) if source.dtype != "int8" else None
+    _, step_x, step_y = operator.options
+    _, rows, columns, channels = weights.shape
+    if max(step_x, step_y) <= 2 and channels > _TURNED:  # by a convolution with a turned filter
+        row = rows * columns * channels
+        size = 4 * _round_up(row, 16 if unit == "mve" else 4)
+        return size, row * weights.shape[0]
+    line = ((source.shape[2] - 1) * step_x + max(columns, step_y)) * output.shape[3]
+    return 4 * line * max(rows, step_y), 0
 
 
 def _drop_zero(size: int) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """The scratch that Espressif's kernels for TFLM ask for: esp-nn's `esp_nn_get_..._scratch_size`.
 
-The generic kernels, of most chips, need none for convolutions. Those of the ESP32-S3 copy filters
-and inputs into the layout of its vector instructions. esp-nn's plain C ("") needs none at all.
+The generic kernels, of most chips, need none for convolutions. Those of the ESP32-S3 and ESP32-P4
+copy filters and inputs into the layout of their vector instructions. esp-nn's plain C ("") needs
+none at all.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _Tensors = Sequence[TensorInfo | None]
 _Request = Callable[[str, OperatorInfo, _Tensors, TensorInfo], tuple[int, ...] | None]
 _FULL: Final = 40 << 10  # bytes of an input above which a 3 x 3 filter takes strips of it
 _WIDE: Final = 48 << 10  # the same for other filters, with their widened elements
+_CACHED: Final = 32 << 10  # bytes of the first cache of the ESP32-P4
 
 
 def _convolve(
@@ -30,18 +32,53 @@ def _convolve(
     window = read_window(operator, inputs, output)
     if operator.type == "DEPTHWISE_CONV_2D":
         return unpacked if unit == "esp32-p4" else (*unpacked, _size_of_depthwise_s3(window))
-    return None if unit == "esp32-p4" else (*unpacked, _size_of_s3(window))
+    return (*unpacked, _size_of_p4(window) if unit == "esp32-p4" else _size_of_s3(window))
+
+
+def _is_point(window: Window) -> bool:
+    """Whether each pixel of the output comes from the pixel of the input at the same place."""
+    return window.filter[:2] == window.step == (1, 1) and window.pad == (0, 0)
+
+
+def _size_of_points(window: Window) -> int:
+    (height, width, channels), made = window.source, window.made[2]
+    padded = _round_up(channels, 8)
+    copied = height * width * padded if channels % 8 else 0
+    turned = 16 * padded if height * width >= 8 else 0
+    return copied + padded * made + turned
+
+
+def _size_of_p4(window: Window) -> int:
+    """Return what a convolution needs on the ESP32-P4."""
+    (height, width, channels), made = window.source, window.made[2]
+    rows, columns = window.filter[:2]
+    area, sums = rows * columns, 4 * made
+    if _is_point(window):
+        return _size_of_points(window) + 32 if channels >= 16 else sums + 16 * made + 64
+    wide, narrow = area * _round_up(channels, 16) * made, 16 * area * made
+    if window.pad == (0, 0) and columns * channels >= 16:
+        return wide + sums + 32
+    if area * channels >= 16:
+        return area * channels + sums + 32
+    if window.pad == (0, 0):
+        return narrow + 16 * height * width + sums + 32
+    line = width + 2 * window.pad[1]
+    full = line * (height + 2 * window.pad[0]) * channels
+    if full + sums <= _CACHED:
+        return full + wide + sums + 32
+    left, strip = _CACHED - sums - narrow - rows * 16 * line, 1
+    if left >= 0:
+        strip = min(left // (window.step[0] * 16 * line) + 1, window.made[0])
+    held = (strip - 1) * window.step[0] + rows + 2 * window.pad[0]
+    return held * 16 * line + narrow + sums + 32
 
 
 def _size_of_s3(window: Window) -> int:
     """Return what a convolution needs on the ESP32-S3."""
     (height, width, channels), made = window.source, window.made[2]
     rows, columns = window.filter[:2]
-    if (rows, columns) == window.step == (1, 1) and window.pad == (0, 0):
-        padded = _round_up(channels, 8)
-        copied = height * width * padded if channels % 8 else 0
-        turned = 16 * padded if height * width >= 8 else 0
-        return copied + padded * made + turned + 64
+    if _is_point(window):
+        return _size_of_points(window) + 64
     row = columns * channels
     if row < 16 <= rows * row:
         column = _round_up(rows * row, 16)

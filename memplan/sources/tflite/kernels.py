@@ -199,7 +199,7 @@ def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     if kind != "int16":
         return (4 * output.elements,) if kind == "int8" else ()
     widened = bias.elements if bias is not None and bias.dtype == "int16" else 0
-    return 8 * widened, 8 * output.elements
+    return 8 * output.elements, 8 * widened
 
 
 def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
