@@ -72,12 +72,18 @@ def run(
         files = {name: os.path.join(folder, f"{name}.plan.json") for name in found.names}
         rows = zip(files.values(), found.programs, strict=True)
         formats.write_files({path: write_plan(each.plan).encode() for path, each in rows})
+    beside = [] if board is None else _find_beside(inputs, board)
     if as_json:
-        output.line(output.make_json(_summarise(found, files)))
+        output.line(output.make_json(_summarise(found, files, beside)))
     elif not quiet:
         from memplan.view.words import parts, together
 
         output.console().print(together.describe_together(found))
+        if beside:
+            sizes = zip(beside, found.names, strict=True)
+            kept = ", ".join(f"{size:,} for {name}" for size, name in sizes)
+            whole = found.peak + sum(beside)
+            output.line(f"TFLM on {board} keeps beside it {kept}: {whole:,} bytes in all")
         notes = {note.text: note for each in found.programs for note in each.notes}
         if notes:
             output.console().print(parts.render_notes(tuple(notes.values())))
@@ -85,7 +91,16 @@ def run(
             output.line(f"{path}: written")
 
 
-def _summarise(found: Together, files: dict[str, str]) -> dict[str, Any]:
+def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:
+    """Return what TFLM keeps of each program beside the shared arena."""
+    from pathlib import Path
+
+    from memplan.yardsticks.board_arena import compute_arena
+
+    return [compute_arena(Path(each), board).persistent for each in inputs]
+
+
+def _summarise(found: Together, files: dict[str, str], beside: Sequence[int]) -> dict[str, Any]:
     return {
         "status": str(found.plan.status),
         "peak": found.peak,
@@ -106,6 +121,7 @@ def _summarise(found: Together, files: dict[str, str]) -> dict[str, Any]:
                     for a, b in found.overlap
                     if number in (a, b)
                 ),
+                "beside": beside[number] if beside else None,
                 "output": files.get(name),
             }
             for number, (name, each, kept) in enumerate(

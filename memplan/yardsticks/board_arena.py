@@ -16,6 +16,7 @@ from memplan.sources.tflite import cmsis_nn
 from memplan.sources.tflite.boards import Board, put_on_board
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, load
+from memplan.sources.tflite.windows import round_up
 from memplan.yardsticks import board_structs as structs
 from memplan.yardsticks.tflite_micro import compute_head, list_requests
 
@@ -66,7 +67,7 @@ class BoardArena:
     @property
     def size(self) -> int:
         """The `kTensorArenaSize` that is enough: a multiple of 16."""
-        return _round_up(max(self.used, self.preparing), _UNIT)
+        return round_up(max(self.used, self.preparing), _UNIT)
 
 
 def compute_arena(model: Path | Model, board: Board) -> BoardArena:
@@ -89,7 +90,7 @@ def compute_arena(model: Path | Model, board: Board) -> BoardArena:
     kept = _Kept(_drop_folded(placed), board)
     persistent, early = kept.measure()
     requests = list(list_requests(placed))
-    scratch = (sum(_round_up(s, _UNIT) for s in o.scratch or ()) for o in _walk(placed))
+    scratch = (sum(round_up(s, _UNIT) for s in o.scratch or ()) for o in _walk(placed))
     return BoardArena(
         board,
         compute_head(placed),
@@ -136,7 +137,7 @@ def _measure_lists(model: Model, board: Board) -> int:
     asked = sum(len(each.scratch or ()) for each in _walk(model))
     requests = (asked + _MOST_REQUESTS) * (board.pointer + 8)
     infos = (asked + model.first[-1]) * structs.measure_struct(board, structs.ALLOCATION)[0]
-    return _round_up(requests + len(model.subgraphs) * board.pointer + infos, _UNIT)
+    return round_up(requests + len(model.subgraphs) * board.pointer + infos, _UNIT)
 
 
 class _Kept:
@@ -267,7 +268,7 @@ class _Kept:
 
     def _take(self, bytes: int, unit: int) -> None:
         if bytes:
-            self._end = _round_up(self._end + bytes, unit)
+            self._end = round_up(self._end + bytes, unit)
 
 
 def _drop_folded(model: Model) -> Model:
@@ -287,7 +288,3 @@ def _walk(model: Model) -> Iterator[OperatorInfo]:
     """Yield the operators of all sub-graphs."""
     for subgraph in model.subgraphs:
         yield from subgraph.operators
-
-
-def _round_up(bytes: int, unit: int) -> int:
-    return -(-bytes // unit) * unit

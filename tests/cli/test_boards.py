@@ -72,7 +72,12 @@ def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) 
     """Tests that scratch of the board is planned, and that its plan is taken for a header."""
     Path("plans").mkdir()
     on, words = ("--board", "esp32-s3"), (WAKE, WAKE, "--together", "-o", "plans")
-    assert any(line.startswith("arena 33,520 ") for line in told(capsys, "plan", *words, *on))
+    lines = told(capsys, "plan", *words, *on)
+    assert any(line.startswith("arena 33,520 ") for line in lines)
+    beside = (
+        "TFLM on esp32-s3 with esp-nn kernels keeps beside it 16,796 for wake, 16,796 for wake-2"
+    )
+    assert f"{beside}: 67,112 bytes in all" in lines
     plan = ("--plan", "plans/wake.plan.json", "--shim", "wake.h")
     assert "is not a plan of wake.tflite" in refused(capsys, "apply", WAKE, *plan)
     told(capsys, "apply", WAKE, *plan, *on)

@@ -13,7 +13,7 @@ from typing import Final
 
 from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
-from memplan.sources.tflite.windows import Window, need, read_window
+from memplan.sources.tflite.windows import Window, need, read_window, round_up
 
 __all__ = ["SCRATCH", "count_kernel_sums"]
 
@@ -32,7 +32,7 @@ def _convolve(
         if bias is not None and bias.dtype != "int64":
             return ()
         row = _count_row(read_window(operator, inputs, output))
-        return (8 * _round_up(row, 8) if unit == "mve" else 4 * row,)
+        return (8 * round_up(row, 8) if unit == "mve" else 4 * row,)
     if source.dtype != "int8":
         return ()
     return _drop_zero(_size_of(unit, read_window(operator, inputs, output)))
@@ -43,11 +43,11 @@ def _size_of(unit: str, window: Window) -> int:
     if window.pad == (0, 0) and window.filter[:2] == (1, 1) and window.dilation == (1, 1) and same:
         return 0
     if unit != "mve":
-        return 4 * _round_up(_count_row(window), 4)
+        return 4 * round_up(_count_row(window), 4)
     flat = window.source[0] == window.filter[0] == 1 and window.dilation[1] == 1
     if flat and same and window.step[1] * window.source[2] % 4 == 0:
         return _size_of_line(window)
-    return 4 * _round_up(_count_row(window), 16)
+    return 4 * round_up(_count_row(window), 16)
 
 
 def _size_of_line(window: Window) -> int:
@@ -58,7 +58,7 @@ def _size_of_line(window: Window) -> int:
     right = max(1, -(-(pad + odd) // step)) if pad + odd else 0
     left = max(1, -(-pad // step)) if pad else 0
     if right + max(made - right - left, 0) + left != made:
-        return 4 * _round_up(_count_row(window), 16)
+        return 4 * round_up(_count_row(window), 16)
     before = pad * channels
     behind = right * channels if odd else before
     return max(width * channels + before, (width - 1) * channels + behind)
@@ -123,7 +123,7 @@ def _convolve_back(
     _, rows, columns, channels = weights.shape
     if max(step_x, step_y) <= 2 and channels > _TURNED:  # by a convolution with a turned filter
         row = rows * columns * channels
-        size = 4 * _round_up(row, 16 if unit == "mve" else 4)
+        size = 4 * round_up(row, 16 if unit == "mve" else 4)
         return size, row * weights.shape[0]
     line = ((source.shape[2] - 1) * step_x + max(columns, step_y)) * output.shape[3]
     return 4 * line * max(rows, step_y), 0
@@ -131,10 +131,6 @@ def _convolve_back(
 
 def _drop_zero(size: int) -> tuple[int, ...]:
     return (size,) if size > 0 else ()
-
-
-def _round_up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit
 
 
 # An operator that is not here has the reference kernel; SVDF asks for what that asks for.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
-from memplan.sources.tflite.windows import Window, need, read_window
+from memplan.sources.tflite.windows import Window, need, read_window, round_up
 
 __all__ = ["SCRATCH"]
 
@@ -42,7 +42,7 @@ def _is_point(window: Window) -> bool:
 
 def _size_of_points(window: Window) -> int:
     (height, width, channels), made = window.source, window.made[2]
-    padded = _round_up(channels, 8)
+    padded = round_up(channels, 8)
     copied = height * width * padded if channels % 8 else 0
     turned = 16 * padded if height * width >= 8 else 0
     return copied + padded * made + turned
@@ -55,7 +55,7 @@ def _size_of_p4(window: Window) -> int:
     area, sums = rows * columns, 4 * made
     if _is_point(window):
         return _size_of_points(window) + 32 if channels >= 16 else sums + 16 * made + 64
-    wide, narrow = area * _round_up(channels, 16) * made, 16 * area * made
+    wide, narrow = area * round_up(channels, 16) * made, 16 * area * made
     if window.pad == (0, 0) and columns * channels >= 16:
         return wide + sums + 32
     if area * channels >= 16:
@@ -81,12 +81,12 @@ def _size_of_s3(window: Window) -> int:
         return _size_of_points(window) + 64
     row = columns * channels
     if row < 16 <= rows * row:
-        column = _round_up(rows * row, 16)
+        column = round_up(rows * row, 16)
         return 4 * made + 16 + made * column + 16 + column + 64
     copied = 0
     if window.pad != (0, 0):
         copied = (width + 2 * window.pad[1]) * (height + 2 * window.pad[0]) * channels
-    filters = rows * columns * _round_up(channels, 16) * made + _round_up(row, 16) * rows * made
+    filters = rows * columns * round_up(channels, 16) * made + round_up(row, 16) * rows * made
     behind = _count_behind(window)
     edges = (width + behind[1]) * (height + behind[0]) * channels if any(behind) else 0
     return copied + filters + edges + 64 + 4 * made
@@ -105,10 +105,10 @@ def _size_of_depthwise_s3(window: Window) -> int:
             return widened + 32
         return 2 * weights + 2 * window.source[1] * window.filter[0] * channels + 32
     if multiplier == 1 and channels > 3:
-        padded = _round_up(channels, 8)
-        begin = _round_up(2 * area * padded, 16)
-        begin = _round_up(begin + 2 * pixels * padded, 16)
-        begin = _round_up(begin + window.made[0] * window.made[1] * padded, 16)
+        padded = round_up(channels, 8)
+        begin = round_up(2 * area * padded, 16)
+        begin = round_up(begin + 2 * pixels * padded, 16)
+        begin = round_up(begin + window.made[0] * window.made[1] * padded, 16)
         return begin + 12 * padded + 16
     return 2 * (weights + pixels * channels) + 32 if multiplier % 4 == 0 else 32
 
@@ -126,7 +126,7 @@ def _size_of_3x3_s3(window: Window) -> int:
         return 9 * channels + (full if full <= _FULL else strip) + 16
     if channels < 12:
         return 2 * (9 + height * width) * channels + 32
-    padded = _round_up(channels, 16)
+    padded = round_up(channels, 16)
     copied = (height + 2 * window.pad[0] + behind[0]) * (width + 2 * window.pad[1] + behind[1])
     return 9 * padded + copied * padded + window.made[0] * window.made[1] * padded + 64
 
@@ -147,10 +147,6 @@ def _soften(
     if not unit or source.dtype != "int8" or output.dtype != "int8":
         return ()
     return (4 * source.shape[1],)
-
-
-def _round_up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit
 
 
 # An operator that is not here has the reference kernel, or asks for what that asks for.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 
-__all__ = ["Window", "need", "read_window"]
+__all__ = ["Window", "need", "read_window", "round_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +75,8 @@ def _exactly(values: Sequence[int], count: int) -> tuple[int, ...]:
     if len(values) != count:
         raise IndexError
     return tuple(values)
+
+
+def round_up(number: int, unit: int) -> int:
+    """Return the least multiple of a unit that is not less than a number."""
+    return -(-number // unit) * unit
