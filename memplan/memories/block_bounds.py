@@ -21,7 +21,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.spans import spans
 
-__all__ = ["Moment", "count_blocks", "far_apart", "list_moments", "sum_profile"]
+__all__ = ["Moment", "count_blocks", "far_apart", "list_moments", "list_owners", "sum_profile"]
 
 _MOST_MOMENTS: Final = 4096  # of the greatest loads; fewer moments give a weaker bound
 _SUBSETS: Final = 16  # moments whose sums of sizes are listed
@@ -46,14 +46,20 @@ class Moment(NamedTuple):
     load: int
 
 
+def list_owners(problem: Problem) -> Column:
+    """Return the item that each buffer is of: those of a group are one item, which has a number."""
+    single = problem.group == NONE
+    owner = np.where(single, np.arange(len(problem)), len(problem) + problem.group)
+    numbered: Column = np.unique(owner, return_inverse=True)[1]
+    return numbered
+
+
 def list_moments(problem: Problem) -> list[Moment]:
     """Return the moments at which most is live, the greatest load first."""
     held = spans(problem)
     if not len(held.buffer):
         return []
-    owner = np.where(problem.group == NONE, np.arange(len(problem)), -1)
-    owner[owner < 0] = len(problem) + problem.group[owner < 0]
-    owner = np.unique(owner, return_inverse=True)[1][held.buffer]
+    owner = list_owners(problem)[held.buffer]
     size = held.upper - held.lower
     starts, ends = np.unique(held.start), np.unique(held.end)
     # A start before another start is no moment of its own: what is live there is live later too.

@@ -15,6 +15,7 @@ from memplan import solvers
 from memplan.errors import PlanError
 from memplan.memories.block_bounds import count_blocks, list_moments, sum_profile
 from memplan.memories.block_boxes import Box, Boxes
+from memplan.memories.block_shares import Shares
 from memplan.memories.strips import Strips
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
@@ -25,6 +26,7 @@ from memplan.solvers.refereed import NODES
 __all__ = ["BlockSearch", "Placed"]
 
 _NEAR: Final = 4  # numbers above the bound that are tried one by one
+_WAYS: Final = 8  # to share the buffers out by their loads
 _ROUNDS: Final = 3  # in which every block is laid last once
 _QUESTIONS: Final = 100  # without a limit on time or nodes
 _QUICK: Final = 10_000  # nodes of a question about a box
@@ -88,10 +90,15 @@ class BlockSearch:
         count, proved = self.count_bound, True
         while count < len(self._items):
             arena = self._strips.join([self._limit] * count)
-            if count < self.count_bound + _NEAR:
-                plan = self._solve(arena, "fit", questions=3)
-            else:  # without a capacity there is a plan at once
-                plan = self._solve(arena.with_capacity(None), "min_peak", questions=3, nodes=1)
+            plan = self._solve(arena, "fit", questions=3, nodes=_QUICK)
+            if plan.status is Status.UNKNOWN:
+                if (found := self._share_out(count)) is not None:
+                    self.best = found
+                    return
+                if count < self.count_bound + _NEAR:
+                    plan = self._solve(arena, "fit", questions=3)
+                else:  # without a capacity there is a plan at once
+                    plan = self._solve(arena.with_capacity(None), "min_peak", questions=3, nodes=1)
             if plan.peak is not None and plan.peak <= (arena.capacity or 0):
                 self.best = self._read(plan)
                 return
@@ -100,6 +107,35 @@ class BlockSearch:
                 self.count_bound = count + 1
             count = count + 1 if count < self.count_bound + _NEAR else count + count // 4 + 1
         self.best = self._place_alone()
+
+    @cached_property
+    def _shares(self) -> Shares:
+        times = np.array([each.time for each in self._moments], np.int64)
+        return Shares(self._problem, times, self._limit)
+
+    def _share_out(self, count: int, most: int | None = None) -> Placed | None:
+        """Return a plan in blocks that share the load, of less than `most` bytes; or None."""
+        best = None
+        for least, block in self._shares.list_ways(count, _WAYS, self._search["seed"]):
+            if most is None or least < most:
+                found = self._place_shares(block, count)
+                if found is not None and (most is None or found.total < most):
+                    best, most = found, found.total
+                    if most <= max(self.total_bound, self._moments[0].load):
+                        break
+        return best
+
+    def _place_shares(self, block: Column, count: int) -> Placed | None:
+        """Return a plan with these buffers in each block, if there is one."""
+        offset = np.zeros(len(block), np.int64)
+        for number in range(count):
+            rows = np.flatnonzero(block == number)
+            part = self._problem.subset(rows).with_capacity(self._limit)
+            plan = self._solve(part, "min_peak", questions=6, nodes=_QUICK)
+            if plan.offsets is None:
+                return None
+            offset[rows] = plan.offsets
+        return self._drop_empty(block, offset)
 
     @cached_property
     def _items(self) -> list[Column]:
@@ -159,6 +195,9 @@ class BlockSearch:
         if self._meets_bound():
             return
         self._try_last([self._limit] * count, count - 1)
+        if not self._meets_bound():
+            found = self._share_out(count, self.best.total)
+            self._take(found or self.best)
         for falling in (False, True):
             for _ in range(_ROUNDS):
                 before = self.best.total

@@ -11,6 +11,7 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.errors import MemplanError, PlanError
+from memplan.memories.block_shares import Shares
 from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.referee import verify_blocks
@@ -135,3 +136,17 @@ def test_the_referee_sees_what_is_wrong() -> None:
     ):
         with pytest.raises(PlanError, match=words):
             verify_blocks(problem, limit, found, **claims)  # type: ignore[arg-type]
+
+
+def test_shares_have_the_loads_that_they_say() -> None:
+    """Tests that each way to share buffers out keeps the limit, and says the sum of its loads."""
+    for seed in range(4):
+        crowd = make_crowd(60, seed)
+        limit = crowd.max_load // 2
+        times = np.unique(crowd.start)
+        ways = list(Shares(crowd, times, limit).list_ways(3, 4, seed))
+        assert ways
+        for total, block in ways:
+            loads = [crowd.subset(np.flatnonzero(block == number)).max_load for number in range(3)]
+            assert max(loads) <= limit
+            assert sum(loads) == total >= crowd.max_load

@@ -10,6 +10,7 @@ from memplan.cli import running
 from memplan_lab.cli import (
     bench,
     bench_bands,
+    bench_blocks,
     bench_contention,
     bench_envelopes,
     bench_latency,
@@ -46,6 +47,7 @@ for module in (
     bench_bands,
     bench_recompute,
     bench_envelopes,
+    bench_blocks,
     sweep,
     report,
     trace,
