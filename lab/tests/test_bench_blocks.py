@@ -32,5 +32,9 @@ def test_drawn_constraints_are_of_all_kinds() -> None:
     plain = Problem([Buffer(str(row), row // 2, row // 2 + 6, 100 + row) for row in range(60)])
     drawn = constrain(plain, "name")
     assert drawn == constrain(plain, "name")
-    assert drawn.has_alignment and drawn.has_gaps and drawn.has_conflicts
-    assert drawn.has_groups and drawn.has_pins and drawn.has_reserved
+    assert drawn.has_alignment
+    assert drawn.has_gaps
+    assert drawn.has_conflicts
+    assert drawn.has_groups
+    assert drawn.has_pins
+    assert drawn.has_reserved

@@ -117,6 +117,8 @@ class BlockSearch:
         """Return a plan in blocks that share the load, of less than `most` bytes; or None."""
         best = None
         for least, block in self._shares.list_ways(count, _WAYS, self._search["seed"]):
+            if self._budget.share(1).seconds == 0.0:
+                break
             if most is None or least < most:
                 found = self._place_shares(block, count)
                 if found is not None and (most is None or found.total < most):

@@ -23,7 +23,9 @@ from memplan.problem.spans import spans
 __all__ = ["Shares"]
 
 _MOST_CELLS: Final = 1 << 24  # of items and moments
+_MOST_BLOCKS: Final = 16  # pairs of them are looked at for each move
 _MOST_MOVES: Final = 300
+_MOST_EXCHANGES: Final = 20
 _MOST_PAIRS: Final = 1 << 22  # cells that are looked at to exchange two items
 
 Loads = npt.NDArray[np.int64]
@@ -58,7 +60,7 @@ class Shares:
 
     def list_ways(self, count: int, ways: int, seed: int) -> Iterator[tuple[int, Column]]:
         """Yield the sum of the peaks and the block of each buffer, for some ways."""
-        if not self._held.size or count < 2:
+        if not self._held.size or not 2 <= count <= _MOST_BLOCKS:
             return
         rng = np.random.default_rng(seed)
         for way in range(ways):
@@ -94,13 +96,15 @@ class Shares:
     def _improve(self, block: Column, loads: Loads) -> None:
         """Move items, or exchange two, while that makes the sum of the peaks smaller."""
         held = self._held
-        least = int(held.sum(axis=0).max())
+        least, exchanges = int(held.sum(axis=0).max()), _MOST_EXCHANGES
         for _ in range(_MOST_MOVES):
             peaks = loads.max(axis=1)
             if peaks.sum() <= least and peaks.max() <= self._limit:
                 return
-            if not (self._move(block, loads, peaks) or self._exchange(block, loads, peaks)):
-                return
+            if not self._move(block, loads, peaks):
+                exchanges -= 1
+                if exchanges < 0 or not self._exchange(block, loads, peaks):
+                    return
 
     def _move(self, block: Column, loads: Loads, peaks: Loads) -> bool:
         """Make the best move of one item, if one makes the sum smaller."""
@@ -128,14 +132,16 @@ class Shares:
     def _exchange(self, block: Column, loads: Loads, peaks: Loads) -> bool:
         """Make the best exchange of two items, if one makes the sum smaller."""
         held, best = self._held, (0, 0, 0)
+        most = _MOST_PAIRS // len(loads) ** 2 // held.shape[1]
         for source in range(len(loads)):
             items = np.flatnonzero((block == source) & (held[:, loads[source].argmax()] > 0))
             for target in range(len(loads)):
                 others = np.flatnonzero(block == target)
-                cells = len(items) * held.shape[1]
                 if target == source or not len(items) or not len(others):
                     continue
-                others = others[: max(1, _MOST_PAIRS // cells)]
+                others = others[: most // len(items)]
+                if not len(others):
+                    continue
                 apart = held[items][:, None] - held[others][None]
                 gain = self._cost((loads[source] - apart).max(axis=2))
                 gain += self._cost((loads[target] + apart).max(axis=2))
