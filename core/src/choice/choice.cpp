@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -19,8 +20,9 @@ namespace choice {
 
 namespace {
 
-constexpr std::size_t kWidths[] = {200, 4000, 40000};
+constexpr std::size_t kWidths[] = {200, 4000, 40000, 400000};
 constexpr std::size_t kWidthOfWindow = 500;
+constexpr std::int64_t kNodesOfWindows = 200000;
 constexpr int kRoundsOfFixing = 3;
 constexpr int kWindows = 200;         // without a better choice, after which a wider sweep is tried
 constexpr std::uint64_t kLeast = 20;  // open items of a window
@@ -40,12 +42,14 @@ class ChoiceSearch {
       result_.status = Status::kInfeasible;
       return finish();
     }
-    relaxed_ = relax(items_, fixed_, reachable_, counter_);
+    relaxed_ = relax(items_, fixed_, reach_, counter_);
     take_greedily();
     find_root();
+    take_by_profit();
     for (std::size_t round = 0; round < std::size(kWidths) && !is_closed(); ++round) {
+      const std::int64_t before = counter_.used();
       sweep_all(kWidths[round]);
-      if (!is_closed()) search_windows();
+      if (!is_closed()) search_windows(counter_.used() - before);
     }
     return finish();
   }
@@ -70,9 +74,7 @@ class ChoiceSearch {
       is_new = drop_rivals() || drop_refused() || fix_last_of_units();
       if (!is_new) is_new = drop_what_does_not_fit();
     }
-    Table<Bytes> reachable = find_reachable(items_, fixed_);
-    if (reachable.empty() && items_.moments > 0 && items_.memories() > 0) return false;
-    reachable_ = std::move(reachable);
+    if (!find_reach(items_, fixed_, reach_)) return false;
     return !has_conflict() && !Units(items_, fixed_).is_impossible();
   }
 
@@ -194,6 +196,15 @@ class ChoiceSearch {
     }
   }
 
+  // Items by what the prices leave of their worth.
+  void take_by_profit() {
+    std::vector<Index> order(items_.bytes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Index a, Index b) { return prices_.profit[a] > prices_.profit[b]; });
+    fill(order);
+  }
+
   // Items in an order, of units that must have one first.
   void fill(const std::vector<Index>& order) {
     Table<Bytes> room;
@@ -251,7 +262,7 @@ class ChoiceSearch {
   void find_root() {
     for (int round = 0; round < kRoundsOfFixing; ++round) {
       const Units units(items_, fixed_);
-      prices_ = find_prices(items_, fixed_, units, reachable_, relaxed_, scaled(best_), counter_);
+      prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), counter_);
       if (round == 0) keep_prices();
       set_bound(prices_.bound);
       if (is_closed() || !fix_by_profit(units)) return;
@@ -259,10 +270,10 @@ class ChoiceSearch {
         set_bound(scaled(best_));
         return;
       }
-      relaxed_ = relax(items_, fixed_, reachable_, counter_);
+      relaxed_ = relax(items_, fixed_, reach_, counter_);
     }
     const Units units(items_, fixed_);
-    prices_ = find_prices(items_, fixed_, units, reachable_, relaxed_, scaled(best_), counter_);
+    prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), counter_);
     set_bound(prices_.bound);
   }
 
@@ -304,8 +315,7 @@ class ChoiceSearch {
   }
 
   void sweep_all(std::size_t width) {
-    const Swept found =
-        sweep(problem_, items_, fixed_, reachable_, prices_, best_, width, counter_);
+    const Swept found = sweep(problem_, items_, fixed_, reach_, prices_, best_, width, counter_);
     if (found.is_better) take(found.chosen);
     if (!found.is_whole) return;
     set_bound(std::max(found.promised, scaled(best_)));
@@ -313,12 +323,13 @@ class ChoiceSearch {
     if (!has_choice() && found.promised < 0) result_.status = Status::kInfeasible;
   }
 
-  // Choices that differ from the best one in a part of the items only.
-  void search_windows() {
+  // Choices that differ from the best one in a part of the items only, within about as many nodes.
+  void search_windows(std::int64_t nodes) {
     if (!has_choice()) return;
-    for (int idle = 0; idle < kWindows && !is_closed(); ++idle) {
-      const Swept found = sweep(problem_, items_, draw_window(), reachable_, prices_, best_,
-                                kWidthOfWindow, counter_);
+    const std::int64_t last = counter_.used() + std::max(nodes, kNodesOfWindows);
+    for (int idle = 0; idle < kWindows && counter_.used() < last && !is_closed(); ++idle) {
+      const Swept found =
+          sweep(problem_, items_, draw_window(), reach_, prices_, best_, kWidthOfWindow, counter_);
       if (!found.is_better) continue;
       take(found.chosen);
       idle = 0;
@@ -339,10 +350,21 @@ class ChoiceSearch {
       is_near[items_.unit[i]] = 1;
       near.push_back(items_.unit[i]);
     }
-    const std::uint64_t most = kLeast + random_.below(kMore);
-    for (std::uint64_t drawn = 0; drawn < most && drawn < near.size(); ++drawn) {
-      std::swap(near[drawn], near[drawn + random_.below(near.size() - drawn)]);
-      for (const Index i : items_.of_unit[near[drawn]]) fixed[i] = fixed_[i];
+    // Items of which the prices do not say much come first, by some chance.
+    std::vector<std::pair<double, Index>> doubts;
+    for (const Index unit : near) {
+      std::int64_t least = INT64_MAX;
+      for (const Index i : items_.of_unit[unit]) {
+        least = std::min(least, std::abs(prices_.profit[i]));
+      }
+      doubts.emplace_back(static_cast<double>(least) * static_cast<double>(1 + random_.below(8)),
+                          unit);
+    }
+    const std::size_t most = std::min<std::size_t>(doubts.size(), kLeast + random_.below(kMore));
+    std::partial_sort(doubts.begin(), doubts.begin() + static_cast<std::ptrdiff_t>(most),
+                      doubts.end());
+    for (std::size_t at = 0; at < most; ++at) {
+      for (const Index i : items_.of_unit[doubts[at].second]) fixed[i] = fixed_[i];
     }
     return fixed;
   }
@@ -366,7 +388,7 @@ class ChoiceSearch {
   order::Counter counter_;
   Random random_{1};
   std::vector<Fixed> fixed_;  // decided for all choices that are better than the best one
-  Table<Bytes> reachable_;
+  Reach reach_;
   Relaxed relaxed_;
   Prices prices_;
   std::int64_t best_ = -1;  // what the best choice is worth

@@ -176,13 +176,13 @@ std::vector<Cost> relax_memory(const Items& items, const std::vector<Fixed>& fix
 
 }  // namespace
 
-Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Table<Bytes>& reachable,
+Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
               order::Counter& counter) {
   Relaxed found;
   found.taken.assign(items.bytes.size(), 0);
   for (Index memory = 0; memory < items.memories(); ++memory) {
     found.price.push_back(
-        relax_memory(items, fixed, memory, reachable[memory], found.taken, counter));
+        relax_memory(items, fixed, memory, reach.most[memory], found.taken, counter));
   }
   return found;
 }

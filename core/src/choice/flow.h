@@ -22,7 +22,7 @@ struct Relaxed {
 
 // Prices for what can be reached at each moment, of each memory by itself: as if an item in one did
 // not keep the other items of its unit out. If the budget ends, they are still prices.
-Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Table<Bytes>& reachable,
+Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
               order::Counter& counter);
 
 }  // namespace memplan::choice

@@ -11,71 +11,101 @@ constexpr int kBits = 58;                   // of the sum of all scaled worths
 constexpr std::int64_t kMostSums = 400000;  // which are looked for at one moment
 constexpr std::size_t kMostOpen = 400;      // items of which sums are looked for
 
-// The greatest sum of some of these sizes up to a limit, by a set of bits for all sums.
-Bytes find_greatest_sum(const std::vector<Bytes>& sizes, Bytes limit) {
-  Bytes unit = 0;
-  for (const Bytes size : sizes) unit = std::gcd(unit, size);
-  if (unit == 0) return 0;
-  const std::int64_t most = limit / unit;
-  if (most > kMostSums || sizes.size() > kMostOpen) return limit / unit * unit;
-  std::vector<std::uint64_t> reached(static_cast<std::size_t>(most / 64 + 1), 0);
-  reached[0] = 1;
-  for (const Bytes size : sizes) {
-    const std::size_t words = static_cast<std::size_t>(size / unit / 64);
-    const int bits = static_cast<int>(size / unit % 64);
-    for (std::size_t at = reached.size(); at-- > words;) {
-      std::uint64_t moved = reached[at - words] << bits;
-      if (bits > 0 && at > words) moved |= reached[at - words - 1] >> (64 - bits);
-      reached[at] |= moved;
+// The greatest sums of some of these sizes, by a set of bits for all sums up to a limit.
+class Sums {
+ public:
+  Sums(const std::vector<Bytes>& sizes, Bytes limit) {
+    for (const Bytes size : sizes) total_ += size;
+    if (total_ <= limit) limit = total_;
+    for (const Bytes size : sizes) unit_ = size <= limit ? std::gcd(unit_, size) : unit_;
+    if (unit_ == 0 || limit / unit_ > kMostSums || sizes.size() > kMostOpen) return;
+    reached_.assign(static_cast<std::size_t>(limit / unit_ / 64 + 1), 0);
+    reached_[0] = 1;
+    for (const Bytes size : sizes) {
+      if (size <= limit) add(size / unit_);
     }
   }
-  for (std::int64_t sum = most;; --sum) {
-    if ((reached[static_cast<std::size_t>(sum / 64)] >> (sum % 64) & 1) != 0) return sum * unit;
-  }
-}
 
-std::vector<Bytes> find_reachable_in(const Items& items, const std::vector<Fixed>& fixed,
-                                     Index memory) {
-  std::vector<Bytes> reachable(static_cast<std::size_t>(items.moments), 0);
-  std::vector<std::vector<Index>> starts(static_cast<std::size_t>(items.moments) + 1);
-  std::vector<std::vector<Index>> ends(starts.size());
-  for (Index i = 0; i < items.size(); ++i) {
-    if (items.memory[i] != memory || fixed[i] == Fixed::kOut) continue;
-    starts[items.start[i]].push_back(i);
-    ends[items.end[i]].push_back(i);
+  Bytes greatest(Bytes limit) const {
+    limit = std::min(limit, total_);
+    if (unit_ == 0) return 0;
+    std::int64_t sum = limit / unit_;
+    if (reached_.empty()) return limit == total_ ? total_ : sum * unit_;
+    while ((reached_[static_cast<std::size_t>(sum / 64)] >> (sum % 64) & 1) == 0) --sum;
+    return sum * unit_;
   }
-  std::vector<Bytes> open;  // sizes of the open items that are live, ascending
-  Bytes inside = 0;
-  Bytes sum = 0;
-  for (Index t = 0; t < items.moments; ++t) {
-    for (const Index i : ends[t]) {
-      if (fixed[i] == Fixed::kIn) {
-        inside -= items.bytes[i];
-        continue;
-      }
-      open.erase(std::lower_bound(open.begin(), open.end(), items.bytes[i]));
-      sum -= items.bytes[i];
+
+ private:
+  void add(std::int64_t size) {
+    const auto words = static_cast<std::size_t>(size / 64);
+    const int bits = static_cast<int>(size % 64);
+    for (std::size_t at = reached_.size(); at-- > words;) {
+      std::uint64_t moved = reached_[at - words] << bits;
+      if (bits > 0 && at > words) moved |= reached_[at - words - 1] >> (64 - bits);
+      reached_[at] |= moved;
     }
-    for (const Index i : starts[t]) {
-      if (fixed[i] == Fixed::kIn) {
-        inside += items.bytes[i];
-        continue;
-      }
-      open.insert(std::upper_bound(open.begin(), open.end(), items.bytes[i]), items.bytes[i]);
-      sum += items.bytes[i];
-    }
-    const Bytes room = items.capacity[memory] - inside;
-    if (room < 0) return {};
-    if (sum <= room) {
-      reachable[t] = inside + sum;
-      continue;
-    }
-    const std::vector<Bytes> fitting(open.begin(),
-                                     std::upper_bound(open.begin(), open.end(), room));
-    reachable[t] = inside + find_greatest_sum(fitting, room);
   }
-  return reachable;
-}
+
+  Bytes total_ = 0;
+  Bytes unit_ = 0;
+  std::vector<std::uint64_t> reached_;  // empty where there would be too many
+};
+
+// What is live in one memory at a moment: items that are in, and open ones below and above half of
+// its capacity.
+class Live {
+ public:
+  Live(const Items& items, const std::vector<Fixed>& fixed, Index memory)
+      : items_(items), fixed_(fixed), capacity_(items.capacity[memory]) {}
+
+  bool is_large(Index i) const {
+    return fixed_[i] == Fixed::kOpen && items_.bytes[i] > capacity_ / 2;
+  }
+  void begin(Index i) {
+    if (fixed_[i] == Fixed::kIn) {
+      inside_ += items_.bytes[i];
+    } else if (is_large(i)) {
+      large_.push_back(i);
+    } else {
+      small_.push_back(items_.bytes[i]);
+    }
+  }
+  void end(Index i) {
+    if (fixed_[i] == Fixed::kIn) {
+      inside_ -= items_.bytes[i];
+    } else if (is_large(i)) {
+      large_.erase(std::find(large_.begin(), large_.end(), i));
+    } else {
+      small_.erase(std::find(small_.begin(), small_.end(), items_.bytes[i]));
+    }
+  }
+
+  // Writes what can be held at a moment; false if what is in does not fit.
+  bool write(Index memory, Index t, Reach& reach) {
+    const Bytes room = capacity_ - inside_;
+    if (room < 0) return false;
+    const Sums sums(small_, room);
+    const Bytes small = inside_ + sums.greatest(room);
+    Bytes most = small;
+    for (const Index i : large_) {
+      const Bytes left = room - items_.bytes[i];
+      const Bytes beside = left < 0 ? std::min(inside_, small) : inside_ + sums.greatest(left);
+      reach.beside[i].push_back(beside);
+      if (left >= 0) most = std::max(most, beside + items_.bytes[i]);
+    }
+    reach.small[memory][t] = small;
+    reach.most[memory][t] = most;
+    return true;
+  }
+
+ private:
+  const Items& items_;
+  const std::vector<Fixed>& fixed_;
+  Bytes capacity_;
+  Bytes inside_ = 0;
+  std::vector<Bytes> small_;
+  std::vector<Index> large_;
+};
 
 }  // namespace
 
@@ -116,13 +146,27 @@ Items make_items(const ChoiceProblem& problem) {
   return items;
 }
 
-Table<Bytes> find_reachable(const Items& items, const std::vector<Fixed>& fixed) {
-  Table<Bytes> reachable;
+bool find_reach(const Items& items, const std::vector<Fixed>& fixed, Reach& reach) {
+  const auto moments = static_cast<std::size_t>(items.moments);
+  reach.most.assign(items.capacity.size(), std::vector<Bytes>(moments, 0));
+  reach.small = reach.most;
+  reach.beside.assign(items.bytes.size(), {});
   for (Index memory = 0; memory < items.memories(); ++memory) {
-    reachable.push_back(find_reachable_in(items, fixed, memory));
-    if (reachable.back().empty() && items.moments > 0) return {};
+    std::vector<std::vector<Index>> starts(moments + 1);
+    std::vector<std::vector<Index>> ends(moments + 1);
+    for (Index i = 0; i < items.size(); ++i) {
+      if (items.memory[i] != memory || fixed[i] == Fixed::kOut) continue;
+      starts[items.start[i]].push_back(i);
+      ends[items.end[i]].push_back(i);
+    }
+    Live live(items, fixed, memory);
+    for (Index t = 0; t < items.moments; ++t) {
+      for (const Index i : ends[t]) live.end(i);
+      for (const Index i : starts[t]) live.begin(i);
+      if (!live.write(memory, t, reach)) return false;
+    }
   }
-  return reachable;
+  return true;
 }
 
 }  // namespace memplan::choice

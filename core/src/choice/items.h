@@ -44,9 +44,23 @@ enum class Fixed : std::uint8_t { kOpen, kIn, kOut };
 template <typename Value>
 using Table = std::vector<std::vector<Value>>;
 
-// The most bytes that chosen items can hold at each moment of each memory: the greatest sum of
-// sizes of open items that fits beside those which are in. With more items decided, it is never
-// more. Empty if those which are in do not fit.
-Table<Bytes> find_reachable(const Items& items, const std::vector<Fixed>& fixed);
+// What chosen items can hold at each moment of each memory: the greatest sums of sizes of open
+// items that fit beside those which are in. With more items decided, they are never more.
+//
+// Of items above half the capacity, at most one is there. So for sizes w of the others, `small` is
+// the most that they hold without such an item, and beside a large item j it is s_j. Then
+//
+//     sum of w of small items + (small - s_j) if the large item j is there <= small
+//
+// which is sharper than the capacity: a part of a large item leaves no more room than it needs.
+struct Reach {
+  Table<Bytes> most;
+  Table<Bytes> small;
+  // By large item that is open, from its start on: s_j at each moment; empty for other items.
+  std::vector<std::vector<Bytes>> beside;
+};
+
+// Returns whether what is in fits.
+bool find_reach(const Items& items, const std::vector<Fixed>& fixed, Reach& reach);
 
 }  // namespace memplan::choice

@@ -8,9 +8,10 @@ namespace memplan::choice {
 
 namespace {
 
-constexpr int kRounds = 200;
-constexpr int kPatience = 12;            // rounds without a better bound, after which steps halve
-constexpr std::size_t kMostRules = 6;    // of counts
+constexpr std::size_t kWork = 20000000;  // needs and prices that are looked at
+constexpr std::size_t kLeastRounds = 60;
+constexpr std::size_t kMostRounds = 2000;
+constexpr int kPatience = 20;            // rounds without a better bound, after which steps halve
 constexpr std::int64_t kMostCount = 40;  // items of which more fit side by side are not counted
 
 constexpr std::int64_t kMost = std::int64_t{1} << 60;  // above all that items are worth together
@@ -26,7 +27,9 @@ std::int64_t add(std::int64_t a, std::int64_t b) { return std::min(kMost, a + b)
 struct Rule {
   Index memory;
   std::vector<std::int64_t> room;
-  std::vector<std::int64_t> need;  // 0 for items of other memories
+  std::vector<std::int64_t> need;  // 0 for items of other memories, and for large ones
+  // Of large items, which need another number of bytes at each moment from their start on.
+  std::vector<std::pair<Index, std::vector<std::int64_t>>> large;
 };
 
 // The counts in which the dearest items just count as one: k + 1 of their size are too many.
@@ -43,34 +46,50 @@ std::vector<std::int64_t> choose_counts(const Items& items, const std::vector<Fi
   std::sort(dearest.begin(), dearest.end());
   std::vector<std::int64_t> counts;
   for (const auto& each : dearest) {
-    if (counts.size() < kMostRules) counts.push_back(each.second);
+    if (counts.size() < kMostCounts) counts.push_back(each.second);
   }
   return counts;
 }
 
 std::vector<Rule> make_rules(const Items& items, const std::vector<Fixed>& fixed,
-                             const Table<Bytes>& reachable) {
+                             const Reach& reach) {
   std::vector<Rule> rules;
   const auto add = [&](Index memory, std::vector<std::int64_t> room, const auto& need) {
-    Rule rule{memory, std::move(room), std::vector<std::int64_t>(items.bytes.size(), 0)};
+    Rule rule{memory, std::move(room), std::vector<std::int64_t>(items.bytes.size(), 0), {}};
     for (Index i = 0; i < items.size(); ++i) {
       if (items.memory[i] == memory) rule.need[i] = need(items.bytes[i]);
     }
     rules.push_back(std::move(rule));
   };
   for (Index memory = 0; memory < items.memories(); ++memory) {
-    add(memory, reachable[memory], [](Bytes bytes) { return bytes; });
+    add(memory, reach.small[memory], [](Bytes bytes) { return bytes; });
+    for (Index i = 0; i < items.size(); ++i) {
+      if (items.memory[i] != memory || reach.beside[i].empty()) continue;
+      std::vector<std::int64_t> need;
+      for (const Bytes beside : reach.beside[i]) {
+        const auto t = items.start[i] + static_cast<Index>(need.size());
+        need.push_back(reach.small[memory][t] - beside);
+      }
+      rules.back().need[i] = 0;
+      rules.back().large.emplace_back(i, std::move(need));
+    }
   }
   for (Index memory = 0; memory < items.memories(); ++memory) {
     const Bytes capacity = items.capacity[memory];
     if (capacity > kMostCounted) continue;
     for (const std::int64_t count : choose_counts(items, fixed, memory)) {
-      add(memory, std::vector<std::int64_t>(reachable[memory].size(), count),
+      add(memory, std::vector<std::int64_t>(reach.small[memory].size(), count),
           [&](Bytes bytes) { return (count + 1) * std::min(bytes, capacity) / (capacity + 1); });
     }
   }
   return rules;
 }
+
+// What an item needs of a rule, as a share of what there is.
+struct Need {
+  Index item;
+  double share;
+};
 
 class Subgradient {
  public:
@@ -82,6 +101,13 @@ class Subgradient {
       double most = 1;
       for (const std::int64_t room : rule.room) most = std::max(most, static_cast<double>(room));
       scale_.push_back(1 / most);
+      needs_.emplace_back();
+      for (Index i = 0; i < items.size(); ++i) {
+        if (rule.need[i] == 0 || fixed[i] == Fixed::kOut) continue;
+        needs_.back().push_back({i, static_cast<double>(rule.need[i]) * scale_.back()});
+      }
+      work_ += needs_.back().size() + rule.room.size();
+      for (const auto& each : rule.large) work_ += each.second.size();
     }
   }
 
@@ -93,8 +119,9 @@ class Subgradient {
     double least = -1;
     double step = 0.5;
     int idle = 0;
-    for (int round = 0; round < kRounds && !counter.take(); ++round) {
-      Table<double> slack;
+    const std::size_t rounds = std::min(kMostRounds, std::max(kLeastRounds, kWork / work_));
+    Table<double> slack;
+    for (std::size_t round = 0; round < rounds && !counter.take(); ++round) {
       const double bound = measure(price, slack);
       if (least < 0 || bound < least * (1 - 1e-9)) {
         least = bound;
@@ -140,10 +167,15 @@ class Subgradient {
         bound += price[r][t] * room;
         slack[r][t] = room;
       }
-      for (Index i = 0; i < items_.size(); ++i) {
-        if (rules_[r].need[i] == 0) continue;
-        profit[i] -= static_cast<double>(rules_[r].need[i]) * scale_[r] *
-                     (sums[items_.end[i]] - sums[items_.start[i]]);
+      for (const Need& need : needs_[r]) {
+        profit[need.item] -=
+            need.share * (sums[items_.end[need.item]] - sums[items_.start[need.item]]);
+      }
+      for (const auto& each : rules_[r].large) {
+        for (std::size_t at = 0; at < each.second.size(); ++at) {
+          profit[each.first] -= static_cast<double>(each.second[at]) * scale_[r] *
+                                price[r][static_cast<std::size_t>(items_.start[each.first]) + at];
+        }
       }
     }
     std::vector<std::uint8_t> is_taken(profit.size(), 0);
@@ -164,11 +196,17 @@ class Subgradient {
   void subtract_needs(std::size_t r, const std::vector<std::uint8_t>& is_taken,
                       std::vector<double>& slack) const {
     std::vector<double> change(slack.size(), 0);
-    for (Index i = 0; i < items_.size(); ++i) {
-      if (is_taken[i] == 0) continue;
-      const double need = static_cast<double>(rules_[r].need[i]) * scale_[r];
-      change[items_.start[i]] += need;
-      change[items_.end[i]] -= need;
+    for (const Need& need : needs_[r]) {
+      if (is_taken[need.item] == 0) continue;
+      change[items_.start[need.item]] += need.share;
+      change[items_.end[need.item]] -= need.share;
+    }
+    for (const auto& each : rules_[r].large) {
+      if (is_taken[each.first] == 0) continue;
+      for (std::size_t at = 0; at < each.second.size(); ++at) {
+        slack[static_cast<std::size_t>(items_.start[each.first]) + at] -=
+            static_cast<double>(each.second[at]) * scale_[r];
+      }
     }
     slack.pop_back();
     double used = 0;
@@ -183,6 +221,8 @@ class Subgradient {
   const Units& units_;
   const std::vector<Rule>& rules_;
   std::vector<double> scale_;
+  std::vector<std::vector<Need>> needs_;  // by rule
+  std::size_t work_ = 1;                  // of one round
 };
 
 // What the prices of whole numbers prove. Nothing is worth as much as kMost, so that what an item
@@ -203,8 +243,24 @@ Prices evaluate(const Items& items, const std::vector<Fixed>& fixed, const Units
       const std::int64_t sum = sums[items.end[i]] - sums[items.start[i]];
       paid[i] = add(paid[i], multiply(rules[r].need[i], sum));
     }
+    for (const auto& each : rules[r].large) {
+      for (std::size_t at = 0; at < each.second.size(); ++at) {
+        const auto t = static_cast<std::size_t>(items.start[each.first]) + at;
+        paid[each.first] = add(paid[each.first], multiply(each.second[at], price[r][t]));
+      }
+    }
+  }
+  for (std::size_t r = found.byte.size(); r < rules.size(); ++r) {
+    const bool is_free =
+        std::all_of(price[r].begin(), price[r].end(), [](std::int64_t each) { return each == 0; });
+    if (is_free) continue;
+    found.rules.push_back({rules[r].memory,
+                           rules[r].room[0],
+                           {rules[r].need.begin(), rules[r].need.end()},
+                           price[r]});
   }
   if (found.constant >= kMost) {
+    found.rules.clear();
     for (std::vector<std::int64_t>& each : found.byte) std::fill(each.begin(), each.end(), 0);
     found.constant = 0;
     std::fill(paid.begin(), paid.end(), 0);
@@ -231,9 +287,9 @@ std::int64_t bound_of(const Prices& prices, const Items& items, const std::vecto
 }
 
 Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
-                   const Table<Bytes>& reachable, const Relaxed& relaxed, std::int64_t reached,
+                   const Reach& reach, const Relaxed& relaxed, std::int64_t reached,
                    order::Counter& counter) {
-  const std::vector<Rule> rules = make_rules(items, fixed, reachable);
+  const std::vector<Rule> rules = make_rules(items, fixed, reach);
   const auto moments = static_cast<std::size_t>(items.moments);
   Table<std::int64_t> whole(rules.size(), std::vector<std::int64_t>(moments, 0));
   std::copy(relaxed.price.begin(), relaxed.price.end(), whole.begin());

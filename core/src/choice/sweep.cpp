@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -12,7 +13,7 @@ namespace memplan::choice {
 
 namespace {
 
-constexpr std::size_t kItemWords = 4;  // so many times 64 open items can be live at once
+constexpr std::size_t kItemWords = 8;  // so many times 64 open items can be live at once
 constexpr std::size_t kSetWords = 2;   // the same for sets
 constexpr Index kNone = -1;
 
@@ -31,8 +32,9 @@ struct LabelOf {
   Key key{};
   std::int64_t worth = 0;  // scaled
   std::int64_t promise = 0;
-  std::array<Bytes, kMemories> room{};
-  Index back = kNone;  // the last choice that led here
+  std::array<Bytes, kMemories> held{};
+  std::array<std::int32_t, kMemories * kMostCounts> counts{};  // that are used, by rule
+  Index back = kNone;                                          // the last choice that led here
 };
 
 bool test(const Key& key, Index bit) {
@@ -68,12 +70,12 @@ class Sweep {
 
  public:
   Sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
-        const Table<Bytes>& reachable, const Prices& prices, std::int64_t best, std::size_t width,
+        const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
         order::Counter& counter)
       : problem_(problem),
         items_(items),
         fixed_(fixed),
-        reachable_(reachable),
+        reach_(reach),
         prices_(prices),
         units_(items, fixed),
         best_(best),
@@ -85,9 +87,8 @@ class Sweep {
     if (!prepare()) return found;
     Label first;
     first.promise = bound_of(prices_, items_, fixed_, units_);
-    std::copy(items_.capacity.begin(), items_.capacity.end(), first.room.begin());
     std::vector<Label> labels;
-    if (!units_.is_impossible() && !is_worse(first.promise)) labels.push_back(first);
+    if (!units_.is_impossible()) labels.push_back(first);
     for (Index t = 0; t < items_.moments && !labels.empty(); ++t) {
       end_items(labels, t);
       for (const Index i : starts_[t]) {
@@ -111,28 +112,50 @@ class Sweep {
     starts_.assign(moments, {});
     ends_.assign(moments, {});
     for (Index i = 0; i < items_.size(); ++i) {
-      if (fixed_[i] == Fixed::kOut) continue;
+      if (fixed_[i] != Fixed::kOpen) continue;
       starts_[items_.start[i]].push_back(i);
-      if (fixed_[i] == Fixed::kOpen) ends_[items_.end[i]].push_back(i);
-    }
-    // Those that are in come first, since they decide what room there is.
-    for (auto& each : starts_) {
-      std::stable_partition(each.begin(), each.end(),
-                            [&](Index i) { return fixed_[i] == Fixed::kIn; });
+      ends_[items_.end[i]].push_back(i);
     }
     bit_of_item_.assign(items_.bytes.size(), kNone);
-    std::vector<std::vector<Index>> open_starts(moments);
-    for (Index i = 0; i < items_.size(); ++i) {
-      if (fixed_[i] == Fixed::kOpen) open_starts[items_.start[i]].push_back(i);
-    }
-    if (!number(open_starts, ends_, 0, 64 * kItemWords, bit_of_item_)) return false;
-    in_ends_.assign(moments, {});
-    for (Index i = 0; i < items_.size(); ++i) {
-      if (fixed_[i] == Fixed::kIn) in_ends_[items_.end[i]].push_back(i);
-    }
+    if (!number(starts_, ends_, 0, 64 * kItemWords, bit_of_item_)) return false;
+    find_inside();
     find_rivals();
+    find_alike();
     decided_ = units_.decide(prices_.profit);
     return prepare_sets(moments);
+  }
+
+  // What items that are in hold, and what may be held beside those that are large.
+  void find_inside() {
+    const auto moments = static_cast<std::size_t>(items_.moments) + 1;
+    inside_.assign(items_.capacity.size(), std::vector<Bytes>(moments, 0));
+    counts_inside_.assign(prices_.rules.size(), std::vector<std::int32_t>(moments, 0));
+    allowed_ = reach_.small;
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] != Fixed::kIn) continue;
+      inside_[items_.memory[i]][items_.start[i]] += items_.bytes[i];
+      inside_[items_.memory[i]][items_.end[i]] -= items_.bytes[i];
+      for (std::size_t r = 0; r < prices_.rules.size(); ++r) {
+        counts_inside_[r][items_.start[i]] += prices_.rules[r].counts[i];
+        counts_inside_[r][items_.end[i]] -= prices_.rules[r].counts[i];
+      }
+      if (reach_.beside[i].empty()) continue;
+      for (Index t = items_.start[i]; t < items_.end[i]; ++t) {
+        allowed_[items_.memory[i]][t] = allow(i, t);
+      }
+    }
+    for (auto& each : inside_) std::partial_sum(each.begin(), each.end(), each.begin());
+    for (auto& each : counts_inside_) std::partial_sum(each.begin(), each.end(), each.begin());
+    large_.assign(moments, {});
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] != Fixed::kOpen || reach_.beside[i].empty()) continue;
+      for (Index t = items_.start[i]; t < items_.end[i]; ++t) large_[t].push_back(i);
+    }
+  }
+
+  // What a memory holds at most if a large item is there.
+  Bytes allow(Index large, Index t) const {
+    return reach_.beside[large][t - items_.start[large]] + items_.bytes[large];
   }
 
   // For each open item, those of its unit that may be live when it is decided.
@@ -146,6 +169,25 @@ class Sweep {
           if (fixed_[other] != Fixed::kOpen || !items_.meet(other, unit[at])) continue;
           rivals_[unit[at]].push_back(other);
         }
+      }
+    }
+  }
+
+  // For each open item without others in its unit: those like it that are decided before it.
+  void find_alike() {
+    alike_.assign(items_.bytes.size(), {});
+    for (const std::vector<Index>& ending : ends_) {
+      for (const Index i : ending) {
+        if (items_.of_unit[items_.unit[i]].size() > 1) continue;
+        for (const Index other : ending) {
+          if (items_.of_unit[items_.unit[other]].size() > 1) continue;
+          if (items_.memory[other] != items_.memory[i] || items_.bytes[other] != items_.bytes[i]) {
+            continue;
+          }
+          if (place(other) < place(i)) alike_[i].push_back(other);
+        }
+        std::sort(alike_[i].begin(), alike_[i].end(),
+                  [&](Index a, Index b) { return place(a) < place(b); });
       }
     }
   }
@@ -164,11 +206,13 @@ class Sweep {
       if (each.empty() || is_broken) continue;
       Index first = items_.moments;
       for (const Index i : each) {
+        if (fixed_[i] != Fixed::kOpen) continue;
         first = std::min(first, items_.start[i]);
         sets_of_[i].push_back(static_cast<Index>(s));
         Index& last = last_of_[s];
         if (last == kNone || place(last) < place(i)) last = i;
       }
+      if (last_of_[s] == kNone) return false;  // all of it is in
       set_starts_[first].push_back(static_cast<Index>(s));
       set_ends_[items_.end[last_of_[s]]].push_back(static_cast<Index>(s));
     }
@@ -176,18 +220,15 @@ class Sweep {
   }
 
   // The order in which items are decided.
-  std::pair<Index, std::pair<bool, Index>> place(Index i) const {
-    return {items_.start[i], {fixed_[i] != Fixed::kIn, i}};
-  }
+  std::pair<Index, Index> place(Index i) const { return {items_.start[i], i}; }
 
   void end_items(std::vector<Label>& labels, Index t) {
     const bool is_change = !ends_[t].empty() || !set_ends_[t].empty();
     for (Label& label : labels) {
-      for (const Index i : in_ends_[t]) label.room[items_.memory[i]] += items_.bytes[i];
       for (const Index i : ends_[t]) {
         if (!test(label.key, bit_of_item_[i])) continue;
         clear(label.key, bit_of_item_[i]);
-        label.room[items_.memory[i]] += items_.bytes[i];
+        use(label, i, -1);
       }
       for (const Index s : set_ends_[t]) clear(label.key, bit_of_set_[s]);
       for (const Index s : set_starts_[t]) set(label.key, bit_of_set_[s]);
@@ -218,7 +259,6 @@ class Sweep {
         return test(label.key, bit_of_item_[other]);
       });
       if (is_free) add_with(label, i);
-      if (fixed_[i] == Fixed::kIn) continue;
       Label without = label;
       if (is_free) without.promise += decided_.skipped[i];
       for (const Index s : sets_of_[i]) clear(without.key, bit_of_set_[s]);
@@ -228,18 +268,34 @@ class Sweep {
   }
 
   void add_with(const Label& label, Index i) {
-    if (label.room[items_.memory[i]] < items_.bytes[i] || is_refused(label, i)) return;
+    const Index memory = items_.memory[i];
+    const Bytes held = label.held[memory] + inside_[memory][items_.start[i]];
+    if (held + items_.bytes[i] > items_.capacity[memory] || is_refused(label, i)) return;
     Label with = label;
     with.promise += decided_.taken[i];
     if (is_worse(with.promise)) return;
-    with.room[items_.memory[i]] -= items_.bytes[i];
+    use(with, i, 1);
     with.worth += items_.worth[i];
-    if (fixed_[i] == Fixed::kOpen) {
-      set(with.key, bit_of_item_[i]);
-      choices_.push_back({label.back, i});
-      with.back = static_cast<Index>(choices_.size()) - 1;
-    }
+    set(with.key, find_bit(with.key, i));
+    choices_.push_back({label.back, i});
+    with.back = static_cast<Index>(choices_.size()) - 1;
     next_.push_back(with);
+  }
+
+  // The item takes what it holds of its memory and of the rules, or gives it back.
+  void use(Label& label, Index i, std::int32_t sign) const {
+    label.held[items_.memory[i]] += sign * items_.bytes[i];
+    for (std::size_t r = 0; r < prices_.rules.size(); ++r) {
+      label.counts[r] += sign * prices_.rules[r].counts[i];
+    }
+  }
+
+  // Items that hold the same until the same time are alike, so that only their number counts.
+  Index find_bit(const Key& key, Index i) const {
+    for (const Index each : alike_[i]) {
+      if (!test(key, bit_of_item_[each])) return bit_of_item_[each];
+    }
+    return bit_of_item_[i];
   }
 
   // Whether this item would be the last one of a set of which all others have been chosen.
@@ -249,18 +305,34 @@ class Sweep {
     });
   }
 
-  // Bytes that have a price and are not used at this moment are not used later either.
+  // Bytes and counts that have a price and are not used at this moment are not used later either.
   void leave_moment(std::vector<Label>& labels, Index t) {
     std::size_t kept = 0;
     for (Label& label : labels) {
-      for (Index memory = 0; memory < items_.memories(); ++memory) {
-        const Bytes used = items_.capacity[memory] - label.room[memory];
-        // What there is has a price below 2^60, so that the product does not overflow.
-        label.promise -= prices_.byte[memory][t] * std::max<Bytes>(0, reachable_[memory][t] - used);
-      }
-      if (!is_worse(label.promise)) labels[kept++] = label;
+      if (leave(label, t) && !is_worse(label.promise)) labels[kept++] = label;
     }
     labels.resize(kept);
+  }
+
+  // False if more is held than there is.
+  bool leave(Label& label, Index t) const {
+    std::array<Bytes, kMemories> allowed{};
+    for (Index memory = 0; memory < items_.memories(); ++memory) {
+      allowed[memory] = allowed_[memory][t];
+    }
+    for (const Index i : large_[t]) {
+      if (test(label.key, bit_of_item_[i])) allowed[items_.memory[i]] = allow(i, t);
+    }
+    for (Index memory = 0; memory < items_.memories(); ++memory) {
+      const Bytes held = label.held[memory] + inside_[memory][t];
+      if (held > items_.capacity[memory]) return false;
+      label.promise -= prices_.byte[memory][t] * std::max<Bytes>(0, allowed[memory] - held);
+    }
+    for (std::size_t r = 0; r < prices_.rules.size(); ++r) {
+      const CountRule& rule = prices_.rules[r];
+      label.promise -= rule.price[t] * (rule.most - label.counts[r] - counts_inside_[r][t]);
+    }
+    return true;
   }
 
   void drop(std::vector<Label>& labels) {
@@ -292,16 +364,20 @@ class Sweep {
   const ChoiceProblem& problem_;
   const Items& items_;
   const std::vector<Fixed>& fixed_;
-  const Table<Bytes>& reachable_;
+  const Reach& reach_;
   const Prices& prices_;
   Units units_;
   std::int64_t best_;
   std::size_t width_;
   order::Counter& counter_;
   std::vector<std::vector<Index>> starts_;
-  std::vector<std::vector<Index>> ends_;     // of open items
-  std::vector<std::vector<Index>> in_ends_;  // of items that are in
+  std::vector<std::vector<Index>> ends_;   // of open items
+  Table<Bytes> inside_;                    // held by items that are in
+  Table<std::int32_t> counts_inside_;      // the same by rule and moment
+  Table<Bytes> allowed_;                   // what is held at most, without open large items
+  std::vector<std::vector<Index>> large_;  // by moment: open large items that are live
   std::vector<std::vector<Index>> rivals_;
+  std::vector<std::vector<Index>> alike_;
   Decided decided_;
   std::vector<std::vector<Index>> set_starts_;
   std::vector<std::vector<Index>> set_ends_;
@@ -317,10 +393,10 @@ class Sweep {
 }  // namespace
 
 Swept sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
-            const Table<Bytes>& reachable, const Prices& prices, std::int64_t best,
-            std::size_t width, order::Counter& counter) {
+            const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
+            order::Counter& counter) {
   const auto run = [&](auto memories) {
-    return Sweep<decltype(memories)::value>(problem, items, fixed, reachable, prices, best, width,
+    return Sweep<decltype(memories)::value>(problem, items, fixed, reach, prices, best, width,
                                             counter)
         .run();
   };

@@ -33,8 +33,8 @@ struct Swept {
 // The best choice that is worth more than `best` (not scaled), with at most `width` labels. The
 // prices hold for any items that are fixed.
 Swept sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
-            const Table<Bytes>& reachable, const Prices& prices, std::int64_t best,
-            std::size_t width, order::Counter& counter);
+            const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
+            order::Counter& counter);
 
 // What a choice is worth; not scaled.
 std::int64_t worth_of(const ChoiceProblem& problem, const std::vector<std::uint8_t>& chosen);
