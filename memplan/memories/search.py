@@ -29,6 +29,7 @@ __all__ = ["Found", "find_assignment"]
 _NODES: Final = 2_000_000  # partial choices that are looked at
 _LEAST_NODES: Final = 200_000  # of a choice after the first one
 _NODES_OF_PLAN: Final = 100_000
+_NODES_OF_LOW_PEAK: Final = 10_000  # where there is no limit, any plan will do
 _MOST_REFUSED: Final = 500  # sets of units that do not fit together
 _MOST_WORTH: Final = 1 << 53  # in the core
 _MOST_MEMORIES: Final = 16  # in the core
@@ -146,8 +147,9 @@ class _Search:
 
     def _plan(self, units: Iterable[int], memory: int) -> Plan:
         part = self._question.part(units, memory)
-        objective = "min_peak" if part.capacity is None else "fit"
-        plan = solvers.solve(part, objective=objective, timeout=self._seconds, nodes=_NODES_OF_PLAN)
+        if part.capacity is None:
+            return quick_plan(part, nodes=_NODES_OF_LOW_PEAK, timeout=self._seconds)
+        plan = solvers.solve(part, objective="fit", timeout=self._seconds, nodes=_NODES_OF_PLAN)
         return check_plan(part, plan)
 
     def find(self) -> Found:

@@ -24,6 +24,8 @@ constexpr std::size_t kWidths[] = {200, 4000, 40000, 400000};
 constexpr std::size_t kWidthOfWindow = 500;
 constexpr std::int64_t kNodesOfWindows = 200000;
 constexpr int kRoundsOfFixing = 3;
+constexpr std::size_t kRoundsAtFirst = 100;  // of prices, which suffice where a sweep is easy
+constexpr std::size_t kRoundsOfPrices = 2000;
 constexpr int kWindows = 200;         // without a better choice, after which a wider sweep is tried
 constexpr std::uint64_t kLeast = 20;  // open items of a window
 constexpr std::uint64_t kMore = 100;  // at most so many more
@@ -44,11 +46,12 @@ class ChoiceSearch {
     }
     relaxed_ = relax(items_, fixed_, reach_, counter_);
     take_greedily();
-    find_root();
+    find_root(kRoundsAtFirst);
     take_by_profit();
     for (std::size_t round = 0; round < std::size(kWidths) && !is_closed(); ++round) {
       const std::int64_t before = counter_.used();
       sweep_all(kWidths[round]);
+      if (!is_closed() && round == 0) find_root(kRoundsOfPrices);
       if (!is_closed()) search_windows(counter_.used() - before);
     }
     return finish();
@@ -259,11 +262,12 @@ class ChoiceSearch {
   }
 
   // The bound of the prices, and what it decides about items in any choice that is better.
-  void find_root() {
+  void find_root(std::size_t rounds) {
     for (int round = 0; round < kRoundsOfFixing; ++round) {
       const Units units(items_, fixed_);
-      prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), counter_);
-      if (round == 0) keep_prices();
+      prices_ =
+          find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_);
+      if (result_.times.empty()) keep_prices();
       set_bound(prices_.bound);
       if (is_closed() || !fix_by_profit(units)) return;
       if (!propagate()) {  // no better choice has what the prices decide
@@ -273,7 +277,7 @@ class ChoiceSearch {
       relaxed_ = relax(items_, fixed_, reach_, counter_);
     }
     const Units units(items_, fixed_);
-    prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), counter_);
+    prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_);
     set_bound(prices_.bound);
   }
 

@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::size_t kWork = 20000000;  // needs and prices that are looked at
 constexpr std::size_t kLeastRounds = 60;
-constexpr std::size_t kMostRounds = 2000;
 constexpr int kPatience = 20;            // rounds without a better bound, after which steps halve
 constexpr std::int64_t kMostCount = 40;  // items of which more fit side by side are not counted
 
@@ -114,12 +113,12 @@ class Subgradient {
   double scale(std::size_t rule) const { return scale_[rule]; }
 
   // Improves prices, by rule and moment; `reached` is what a known choice is worth.
-  void improve(Table<double>& price, double reached, order::Counter& counter) {
+  void improve(Table<double>& price, double reached, std::size_t most, order::Counter& counter) {
     Table<double> best = price;
     double least = -1;
     double step = 0.5;
     int idle = 0;
-    const std::size_t rounds = std::min(kMostRounds, std::max(kLeastRounds, kWork / work_));
+    const std::size_t rounds = std::min(most, std::max(kLeastRounds, kWork / work_));
     Table<double> slack;
     for (std::size_t round = 0; round < rounds && !counter.take(); ++round) {
       const double bound = measure(price, slack);
@@ -288,7 +287,7 @@ std::int64_t bound_of(const Prices& prices, const Items& items, const std::vecto
 
 Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
                    const Reach& reach, const Relaxed& relaxed, std::int64_t reached,
-                   order::Counter& counter) {
+                   std::size_t rounds, order::Counter& counter) {
   const std::vector<Rule> rules = make_rules(items, fixed, reach);
   const auto moments = static_cast<std::size_t>(items.moments);
   Table<std::int64_t> whole(rules.size(), std::vector<std::int64_t>(moments, 0));
@@ -302,7 +301,7 @@ Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Un
       price[r][t] = static_cast<double>(relaxed.price[r][t]) / search.scale(r);
     }
   }
-  search.improve(price, static_cast<double>(reached), counter);
+  search.improve(price, static_cast<double>(reached), rounds, counter);
   const double highest = static_cast<double>(std::int64_t{1} << 60);
   for (std::size_t r = 0; r < rules.size(); ++r) {
     for (std::size_t t = 0; t < moments; ++t) {

@@ -45,9 +45,10 @@ struct Prices {
 std::int64_t bound_of(const Prices& prices, const Items& items, const std::vector<Fixed>& fixed,
                       const Units& units);
 
-// Prices for what can be reached; they approach the best ones towards a choice of this worth.
+// Prices for what can be reached; in rounds, they approach the best ones towards a choice of this
+// worth.
 Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
                    const Reach& reach, const Relaxed& relaxed, std::int64_t reached,
-                   order::Counter& counter);
+                   std::size_t rounds, order::Counter& counter);
 
 }  // namespace memplan::choice
