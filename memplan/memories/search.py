@@ -9,8 +9,9 @@ addresses do not suit them all, are refused together from then on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from memplan import _core, solvers
 from memplan.errors import MemplanError, PlanError, listed, quoted
 from memplan.memories.assigned import Price
+from memplan.memories.filling import fill_memory, is_simple
 from memplan.memories.question import Question
 from memplan.plan import Plan, Status
 from memplan.problem.loads import Loads
@@ -43,6 +45,7 @@ class Found:
     traffic: int
     bound: int
     prices: tuple[tuple[Price, ...], ...]
+    nodes: int  # partial choices that were looked at
 
 
 def find_assignment(question: Question, timeout: float | None, nodes: int | None) -> Found:
@@ -81,6 +84,8 @@ class _Search:
         seconds = check_seconds(timeout)
         self._end = None if seconds is None else time.monotonic() + seconds
         self._left = _NODES if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT)
+        self._nodes_of_plan = min(_NODES_OF_PLAN, self._left)
+        self._nodes = 0
         # By memory with room for all units that may lie in it: their plan there.
         self._whole: dict[int, Plan] = {}
         for memory in range(len(question.memories)):
@@ -105,6 +110,9 @@ class _Search:
         self._places = self._list_places()
         # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
         self._unused = dict.fromkeys(self._chosen_in, 0)
+        self._is_refused = (
+            False  # what was chosen last is proved not to fit, and is not chosen again
+        )
 
     def _allowed(self, memory: int) -> list[int]:
         return [unit for unit, costs in enumerate(self._question.cost) if costs[memory] is not None]
@@ -149,27 +157,67 @@ class _Search:
         part = self._question.part(units, memory)
         if part.capacity is None:
             return quick_plan(part, nodes=_NODES_OF_LOW_PEAK, timeout=self._seconds)
-        plan = solvers.solve(part, objective="fit", timeout=self._seconds, nodes=_NODES_OF_PLAN)
+        plan = solvers.solve(
+            part, objective="fit", timeout=self._seconds, nodes=self._nodes_of_plan
+        )
         return check_plan(part, plan)
 
     def find(self) -> Found:
         """Choose and place until all that is chosen is placed."""
-        bound: int | None = None
         first = choice = self._choose()
+        most = first.bound  # of the last choice that was free to use all bytes
+        worth, best = -1, None
         while True:
+            is_free = not any(self._unused.values())
             if not Status(choice.status).has_plan:
-                self._explain(choice.status == Status.INFEASIBLE and not any(self._unused.values()))
-            if not any(self._unused.values()):
-                bound = sum(self._out) - choice.bound
+                self._explain(choice.status == Status.INFEASIBLE and is_free)
+            if is_free:
+                most = choice.bound
             inside = self._split(choice.chosen)
             plans = self._place(inside)
+            if plans is not None and choice.worth > worth:
+                worth, best = choice.worth, plans
+            if self._can_fill and worth < most and not self._is_refused and is_free:
+                worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
             if plans is not None:
                 break
             choice = self._choose()
-        worth = sum(w for w, is_in in zip(self._places.worth, choice.chosen, strict=True) if is_in)
+        assert best is not None
         traffic = sum(self._out) - worth
-        assert bound is not None
-        return Found(plans, traffic, min(traffic, max(0, bound)), self._list_prices(first))
+        bound = min(traffic, max(0, sum(self._out) - most))
+        return Found(best, traffic, bound, self._list_prices(first), self._nodes)
+
+    @property
+    def _can_fill(self) -> bool:
+        """Whether the only memory that is too small can be filled step by step."""
+        limited = [memory for memory in self._chosen_in if memory not in self._whole]
+        return (
+            len(self._chosen_in) == 1 and limited == self._chosen_in and is_simple(self._question)
+        )
+
+    def _fill(
+        self, chosen: Sequence[int], worth: int, best: tuple[Plan, ...] | None
+    ) -> tuple[int, tuple[Plan, ...] | None]:
+        """Return the best of an assignment and of those that fill the memory step by step."""
+        (memory,), question = self._chosen_in, self._question
+        needed = {unit for unit, free in enumerate(self._free) if free is None}
+        gain = np.zeros(len(question.units), np.int64)
+        gain[self._places.unit] = self._places.worth
+        gain[sorted(needed)] += 1  # so that what can be nowhere else is there whatever it is worth
+        high = None
+        if best is None:
+            high = quick_plan(question.part(chosen, memory), timeout=self._seconds)
+        for units, offset in fill_memory(question, memory, gain, chosen, high):
+            found = int(gain[units].sum()) - len(needed)
+            if found <= worth or not needed.issubset(units):
+                continue
+            part = question.part(units, memory)
+            unit_of = {question.problem.ids[rows[0]]: at for at, rows in enumerate(question.units)}
+            plan = check_plan(part, Plan.of(part, [int(offset[unit_of[id]]) for id in part.ids]))
+            inside = set(units)
+            split = self._split([int(unit in inside) for unit in self._places.unit])
+            worth, best = found, self._place(split, {memory: plan})
+        return worth, best
 
     def _choose(self) -> _core.Choice:
         """Ask the core which places are worth most."""
@@ -194,6 +242,7 @@ class _Search:
             self._seconds,
             self._left,
         )
+        self._nodes += choice.nodes
         # Later choices know more, so that they need as much as is left, but not nothing.
         self._left = max(min(_LEAST_NODES, self._left), self._left - choice.nodes)
         return choice
@@ -217,11 +266,14 @@ class _Search:
                 inside[free].append(unit)
         return inside
 
-    def _place(self, inside: Sequence[list[int]]) -> tuple[Plan, ...] | None:
+    def _place(
+        self, inside: Sequence[list[int]], known: Mapping[int, Plan] = MappingProxyType({})
+    ) -> tuple[Plan, ...] | None:
         """Return a plan for each memory; `None` if one was not found, so that it is avoided."""
         plans = []
+        self._is_refused = False
         for memory, units in enumerate(inside):
-            plan = self._plan(units, memory)
+            plan = known[memory] if memory in known else self._plan(units, memory)
             if not plan.has_offsets and memory in self._whole:
                 plan = self._restrict(memory, units)
             if not plan.has_offsets:
@@ -238,6 +290,7 @@ class _Search:
     def _avoid(self, plan: Plan, units: Sequence[int], memory: int) -> None:
         """Refuse what is proved not to fit, or choose less if it was not found in time."""
         if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
+            self._is_refused = True
             names = set(plan.conflict)
             ids = self._question.problem.ids
             found = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from memplan.plan import Status
 from memplan.problem import Problem, spans
-from memplan.problem.loads import available
 from memplan.repack.repacker import Repacker
-from memplan.repack.value_bound import ValueBound, bound_value
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 
 __all__ = ["Clock", "Packing"]
@@ -24,7 +22,6 @@ _QUICK_PASSES = 3  # over all buffers in the repacker
 _THOROUGH = 20_000
 _HARD = 100  # a thorough question of the first choice may spend a hundredth of the budget
 _DEFAULT_NODES = 400_000  # the whole budget if the caller gives no limit: about a second
-_MOST_OPEN = 40  # buffers that the complete search decides on
 _RESELECTED = 0.5  # the share of the chosen buffers in a stretch of time that are removed at once
 
 
@@ -71,29 +68,28 @@ class Packing:
     chosen: set[int] = field(default_factory=set)
     repacker: Repacker = field(init=False)  # has the chosen buffers
 
-    def run(self) -> tuple[Status, int]:
-        """Choose buffers; return the status and the bound. `repacker` has the plan."""
+    def run(self, bound: int, known: Collection[int]) -> Status:
+        """Choose buffers, and return the status; `repacker` has the plan.
+
+        Parameters
+        ----------
+        bound
+            No choice has a greater benefit.
+        known
+            Rows that fit together, but for their addresses perhaps.
+        """
         must = np.flatnonzero(self.forced)
         self.repacker = self.pack_forced()
         fits = self.clock.ask(self.repacker, self.clock.nodes)
         if not fits:
-            return (Status.UNKNOWN, sum(self.benefit)) if fits is None else (Status.INFEASIBLE, 0)
+            return Status.UNKNOWN if fits is None else Status.INFEASIBLE
         self.chosen = set(must.tolist())
-        top = np.maximum(self.problem.pin, 0) + self.problem.size
-        able = top <= self.capacity
-        for row in np.flatnonzero(~able).tolist():
-            self.benefit[row] = 0  # the row can never be chosen
+        able = np.maximum(self.problem.pin, 0) + self.problem.size <= self.capacity
         rows = [row for row in self._sort_by_density() if able[row] and not self.forced[row]]
-        bound = self._bound()
-        rows = self._take_best([rows, sorted(rows, key=lambda row: (-bound.worth[row], row))])
+        rows = self._take_best([rows, sorted(rows, key=lambda row: row not in known)])
         self._exchange(rows)
-        bound = min(bound, self._bound(), key=lambda each: each.parts)
-        if len(rows) > _MOST_OPEN:
-            self._reselect(rows, bound.value)
-        proved = bound.value
-        if self.value < proved and not self.clock.over:
-            proved = _Tree(self, bound, rows).search()
-        return (Status.OPTIMAL if self.value == proved else Status.FEASIBLE), proved
+        self._reselect(rows, bound)
+        return Status.OPTIMAL if self.value == bound else Status.FEASIBLE
 
     @property
     def value(self) -> int:
@@ -109,12 +105,6 @@ class Packing:
         """Return a repacker with the buffers that must be chosen, which are not placed yet."""
         part = self.problem.subset(np.flatnonzero(self.forced))
         return Repacker(part, self.capacity, seed=self.seed)
-
-    def _bound(self) -> ValueBound:
-        room = available(self.problem.reserved, self.capacity)
-        return bound_value(
-            self.problem, self.benefit, room, self.forced, self.value, lambda: self.clock.over
-        )
 
     def _sort_by_density(self) -> list[int]:
         held = spans.spans(self.problem)
@@ -216,55 +206,3 @@ class Packing:
                     chosen.add(row)
             if sum(self.benefit[row] for row in chosen) >= self.value:
                 self.repacker, self.chosen = trial, chosen
-
-
-class _Tree:
-    """The complete search: a binary tree over the open buffers, each chosen or not."""
-
-    def __init__(self, packing: Packing, bound: ValueBound, rows: list[int]) -> None:
-        self._packing = packing
-        self._bound = bound
-        self._rows = rows
-        self._complete = True
-
-    def search(self) -> int:
-        """Improve the choice, and return the best bound at the end."""
-        packing, bound = self._packing, self._bound
-        left = (
-            bound.parts - (packing.value + 1) * bound.scale
-        )  # parts that a better choice may lose
-        open_rows = [row for row in self._rows if abs(bound.worth[row]) <= left]
-        if len(open_rows) > _MOST_OPEN:
-            return bound.value
-        sure = [row for row in self._rows if bound.worth[row] > left]
-        start = packing.pack_forced()
-        taken = set(np.flatnonzero(packing.forced).tolist())
-        for row in sure:  # a choice without one of these cannot be better
-            fits = packing.put_in(start, row, _THOROUGH)
-            if not fits:
-                return packing.value if fits is False else bound.value
-            taken.add(row)
-        self._branch(start, taken, open_rows, 0, bound.parts)
-        return packing.value if self._complete else max(bound.value, packing.value)
-
-    def _branch(
-        self, repacker: Repacker, taken: set[int], rows: list[int], at: int, parts: int
-    ) -> None:
-        packing, bound = self._packing, self._bound
-        if parts < (packing.value + 1) * bound.scale:
-            return
-        if packing.clock.over:
-            self._complete = False
-            return
-        if at == len(rows):
-            if sum(packing.benefit[row] for row in taken) > packing.value:
-                packing.chosen, packing.repacker = set(taken), repacker.copy()
-            return
-        row, worth = rows[at], bound.worth[rows[at]]
-        fits = packing.put_in(repacker, row, _THOROUGH)
-        if fits:
-            self._branch(repacker, taken | {row}, rows, at + 1, parts + min(worth, 0))
-            repacker.remove(packing.problem.ids[row])
-        elif fits is None:
-            self._complete = False
-        self._branch(repacker, taken, rows, at + 1, parts - max(worth, 0))

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, PlanError
+from memplan.memories.memory import Memory
+from memplan.memories.question import Question
+from memplan.memories.search import find_assignment
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, whole_number
@@ -74,11 +78,10 @@ def pack_most_valuable(
 ) -> Selection:
     """Choose the buffers with the greatest benefit together that fit within a capacity.
 
-    The first choice is the better of two: by falling benefit for each byte and unit of time, as in
-    compilers, and by the worth of buffers at the prices of the bound. Then rejected buffers replace
-    others with less benefit, if a repair or the exact search finds room. Then the choice is
-    repeated for random stretches of time. Last, a complete search decides about the few buffers
-    that the bound leaves open.
+    It is the choice of `memplan.assign` between this memory and one without a limit. Where that is
+    not proved to be the best, buffers are also chosen by falling benefit for each byte and unit of
+    time, as in compilers. Then rejected buffers replace others with less benefit, if a repair or
+    the exact search finds room, and the choice is repeated for random stretches of time.
 
     Parameters
     ----------
@@ -130,17 +133,63 @@ def pack_most_valuable(
     benefit = _take_benefits(problem, benefits)
     forced = np.zeros(len(problem), dtype=np.bool_)
     forced[[problem.index(id) for id in must]] = True
+    free = problem.with_capacity(None)  # a pin above the capacity only says what is not chosen
     clock = Clock.of(timeout, nodes)
-    # A pin above the capacity is not an error; the buffer is just not chosen.
-    packing = Packing(problem.with_capacity(None), limit, benefit, forced, clock, seed)
-    status, bound = packing.run()
-    part = problem.with_capacity(None).subset(sorted(packing.chosen)).with_capacity(limit)
+    bound, placed, spent = _assign(free, benefit, limit, forced, timeout, nodes)
+    clock.spent += spent if nodes is not None else 0
+    known = {problem.index(id) for id in placed.ids} if placed is not None else set()
+    value = sum(benefit[row] for row in known)
+    status = Status.OPTIMAL
+    if placed is None or value < bound:
+        packing = Packing(free, limit, benefit, forced, clock, seed)
+        status = packing.run(bound, known)
+        if placed is None or packing.value > value:
+            known, value = packing.chosen, packing.value
+            if status.has_plan:
+                part = free.subset(sorted(known)).with_capacity(limit)
+                offsets = [packing.repacker.offset(id) for id in part.ids]
+                placed = Plan.of(part, offsets)
+        elif not status.has_plan:
+            status = Status.FEASIBLE
+    part = free.subset(sorted(known)).with_capacity(limit)
     plan = None
-    if status.has_plan:
-        offsets = [packing.repacker.offset(id) for id in part.ids]
+    if placed is not None:
+        offsets = [placed.offset(id) for id in part.ids]
         plan = Plan.of(part, offsets, lower_bound=lower_bound(part), solver="repacker")
-    value = packing.value
-    return Selection(part.ids, value, bound, status, part, plan, clock.spent)
+    elif status is Status.INFEASIBLE:
+        bound = 0
+    return Selection(part.ids, value, bound, status, part, plan, max(spent, clock.spent))
+
+
+def _assign(
+    problem: Problem,
+    benefit: list[int],
+    capacity: int,
+    forced: npt.NDArray[np.bool_],
+    timeout: float | None,
+    nodes: int | None,
+) -> tuple[int, Plan | None, int]:
+    """Choose as between a memory where nothing costs, and one that costs the benefits.
+
+    Returns
+    -------
+    bound, plan, nodes
+        No choice has a greater benefit; a plan of the best one, if one was found; what was spent.
+    """
+    total = sum(benefit)
+    coarse = max(0, total.bit_length() - 52)  # the core adds up to 2^53; rounded up, so as to bound
+    costs = [(-(-each >> coarse), 0) for each in benefit]
+    memories = (Memory("fast", capacity, 0, 0), Memory("elsewhere"))
+    allowed = {problem.ids[row]: ("fast",) for row in np.flatnonzero(forced).tolist()}
+    share = None if nodes is None else max(1, nodes // 2)
+    half = None if timeout is None else timeout / 2
+    try:
+        question = Question(problem, memories, costs, allowed)
+        found = find_assignment(question, half, share)
+    except PlanError:
+        return total, None, 0
+    most = sum(cost for cost, _ in costs) - found.bound
+    return min(total, most << coarse), found.plans[0], found.nodes
 
 
 def _take_benefits(problem: Problem, given: Mapping[str, int]) -> list[int]:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import memplan as mp
-from memplan.problem.loads import available
-from memplan.repack.value_bound import bound_value
 from memplan_lab.bench import generators
 
 pytestmark = pytest.mark.slow
@@ -66,24 +64,6 @@ def test_the_choice_is_that_of_brute_force(
     assert must <= set(found.chosen)
     assert found.value == sum(benefits[id] for id in found.chosen)
     assert (found.value, found.bound, found.status) == (best, best, "optimal")
-
-
-@settings(max_examples=60, deadline=None)
-@given(questions())
-def test_the_bound_is_above_every_choice(
-    question: tuple[mp.Problem, dict[str, int], int, set[str]],
-) -> None:
-    """Tests the bound by itself, whatever is known of choices when it is made."""
-    problem, benefits, capacity, must = question
-    best = most_valuable(problem, benefits, capacity, must)
-    forced = np.array([id in must for id in problem.ids], dtype=np.bool_)
-    room = available(problem.reserved, capacity)
-    for reached in (0, best or 0):
-        bound = bound_value(problem, list(benefits.values()), room, forced, reached)
-        if best is not None:
-            assert bound.value >= best
-        if room >= 0 and not must:
-            assert bound.value <= sum(benefits.values())
 
 
 def network(count: int) -> tuple[mp.Problem, dict[str, int]]:

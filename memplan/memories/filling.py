@@ -1,0 +1,123 @@
+"""Fills one memory step by step, for choices that were not placed as a whole, and as compilers do.
+
+A plan of the choice that is too high loses the units that end above the capacity. What is left out
+then goes, in some order, to the lowest addresses that are free for its whole life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from memplan.memories.question import Question
+from memplan.plan import Plan
+from memplan.problem.columns import Column
+
+__all__ = ["fill_memory", "is_simple"]
+
+_Bools = npt.NDArray[np.bool_]
+
+
+def is_simple(question: Question) -> bool:
+    """Return whether lifetimes and alignments say all about where buffers may lie."""
+    problem = question.problem
+    return not (
+        problem.has_gaps
+        or problem.has_conflicts
+        or problem.has_groups
+        or problem.has_pins
+        or problem.has_reserved
+        or question.apart
+    )
+
+
+def fill_memory(
+    question: Question,
+    memory: int,
+    worth: Column,
+    chosen: Sequence[int],
+    plan: Plan | None,
+) -> Iterator[tuple[list[int], Column]]:
+    """Yield units that fit into a memory together, with an offset for each unit, in several ways.
+
+    Parameters
+    ----------
+    question
+        One that is simple: each unit is a row.
+    memory
+        Which memory; the others have room for what is left out.
+    worth
+        By unit: what is saved if it is there; 0 or less if it need not be there.
+    chosen
+        The best choice by load.
+    plan
+        A plan of the choice, which may be too high.
+    """
+    filling = _Filling(question, memory, worth)
+    if plan is not None and plan.offsets is not None:
+        for order in filling.orders():
+            yield filling.fill(order, filling.keep(plan))
+    first = np.full(len(worth), -1, np.int64)
+    for order in filling.orders(chosen):
+        yield filling.fill(order, first)
+
+
+class _Filling:
+    def __init__(self, question: Question, memory: int, worth: Column) -> None:
+        rows = np.array([unit[0] for unit in question.units], np.int64)
+        problem, where = question.problem, question.memories[memory]
+        assert where.capacity is not None
+        self._ids = [problem.ids[row] for row in rows.tolist()]
+        self._start, self._end = problem.start[rows], problem.end[rows]
+        self._size, self._worth = problem.size[rows], worth
+        self._unit = np.lcm(problem.alignment[rows], where.alignment)
+        self._capacity = where.capacity
+
+    def keep(self, plan: Plan) -> Column:
+        """Return the offsets of units that end within the capacity, and -1 for all others."""
+        offset = np.full(len(self._ids), -1, np.int64)
+        place = {id: at for at, id in enumerate(self._ids)}
+        for id in plan.ids:
+            at = place[id]
+            if plan.offset(id) + int(self._size[at]) <= self._capacity:
+                offset[at] = plan.offset(id)
+        return offset
+
+    def orders(self, chosen: Sequence[int] | None = None) -> Iterator[Column]:
+        """Yield orders of all units that are worth something."""
+        length = np.maximum(self._end - self._start, 1).astype(float)
+        density = self._worth / length / np.maximum(self._size, 1)
+        sorts = [-density, -self._worth.astype(float), -self._size.astype(float)]
+        if chosen is not None:
+            meets = np.array([self._meets(at).sum() for at in range(len(self._ids))])
+            sorts.append(-meets * float(self._size.max(initial=0) + 1) - self._size)
+            first = np.ones(len(self._ids))
+            first[np.array(chosen, np.int64)] = 0
+            yield self._useful(np.lexsort((-self._size, first)))
+        for key in sorts:
+            yield self._useful(np.argsort(key, kind="stable"))
+
+    def _useful(self, order: Column) -> Column:
+        return order[self._worth[order] > 0]
+
+    def _meets(self, at: int) -> _Bools:
+        meets: _Bools = (self._start < self._end[at]) & (self._start[at] < self._end)
+        return meets
+
+    def fill(self, order: Column, offset: Column) -> tuple[list[int], Column]:
+        """Add units in an order, each at the lowest offset that is free, if there is one."""
+        offset = offset.copy()
+        for at in order.tolist():
+            if offset[at] >= 0:
+                continue
+            meets = self._meets(at) & (offset >= 0)
+            lower = offset[meets]
+            sequence = np.argsort(lower, kind="stable")
+            tops = np.maximum.accumulate(np.append(0, (lower + self._size[meets])[sequence]))
+            tops = -(-tops // self._unit[at]) * self._unit[at]
+            free = np.append(lower[sequence], self._capacity) - tops >= self._size[at]
+            if free.any():
+                offset[at] = tops[int(free.argmax())]
+        return np.flatnonzero(offset >= 0).tolist(), offset
