@@ -20,6 +20,7 @@ __all__ = ["MOST_POINTS", "Range", "Values", "parse_values"]
 
 MOST_POINTS: Final = 1_000_000  # sizes that are examined
 _MOST_IN_BOX: Final = 1 << 24  # sizes that are held against conditions
+_CHUNK: Final = 1 << 20  # sizes that are held against conditions at once
 _LARGEST: Final = 1 << 40  # value of a dimension
 
 Values = int | str | Iterable[int]
@@ -64,15 +65,10 @@ class Range(Immutable):
         count = prod(map(len, axes))
         if count > (_MOST_IN_BOX if limits else MOST_POINTS):
             raise _too_many(count)
-        grid = np.meshgrid(*(np.array(axis, np.int64) for axis in axes), indexing="ij")
-        points = np.stack([each.ravel() for each in grid], axis=1)
-        for limit in limits:
-            points = points[limit.holds(names, points)]
-            if not len(points):
-                raise MemplanError(
-                    f"no size of the range keeps to {quoted(limit.text)}"
-                    f"{' and the conditions before it' if limit is not limits[0] else ''}"
-                )
+        points = _make_points(axes, lambda points: _keep_all(limits, names, points))
+        if not len(points):
+            texts = listed([limit.text for limit in limits])
+            raise MemplanError(f"no size of the range keeps to {texts}")
         if len(points) > MOST_POINTS:
             raise _too_many(len(points))
         return cls(names, axes, tuple(limit.text for limit in limits), frozen(points))
@@ -109,6 +105,23 @@ class Range(Immutable):
 def describe(dims: Mapping[str, int]) -> str:
     """Return values of dimensions for people."""
     return ", ".join(f"{name}={value}" for name, value in dims.items())
+
+
+def _make_points(axes: Sequence[tuple[int, ...]], keep: Callable[[Column], Column]) -> Column:
+    """Return the combinations of values that are kept, a part at a time, to save memory."""
+    step = max(1, _CHUNK // prod(map(len, axes[1:])))
+    parts = []
+    for begin in range(0, len(axes[0]), step):
+        some = (axes[0][begin : begin + step], *axes[1:])
+        grid = np.meshgrid(*(np.array(axis, np.int64) for axis in some), indexing="ij")
+        parts.append(keep(np.stack([each.ravel() for each in grid], axis=1)))
+    return np.concatenate(parts)
+
+
+def _keep_all(limits: Sequence[_Condition], names: Sequence[str], points: Column) -> Column:
+    for limit in limits:
+        points = points[limit.holds(names, points)]
+    return points
 
 
 def _too_many(count: int) -> MemplanError:
@@ -199,7 +212,7 @@ class _Condition:
 
     def holds(self, names: Sequence[str], points: Column) -> npt.NDArray[np.bool_]:
         """Return at which of the points it holds, shape (N,)."""
-        largest = dict(zip(names, points.max(axis=0).tolist(), strict=True))
+        largest = dict(zip(names, points.max(axis=0, initial=0).tolist(), strict=True))
         for side in self.sides:
             if self._evaluate(side, largest, magnitude=True) > MAX_BYTES:
                 raise MemplanError(f"the numbers of {quoted(self.text)} are too large")

@@ -171,7 +171,7 @@ def test_prefill_and_decode_share_one_plan() -> None:
         ({"batch": [-1]}, (), "from 0 to 2^40"),
         ({"batch": "1:2000000"}, (), "2,000,000 sizes; at most 1,000,000"),
         ({"batch": "1:9"}, "batch<=0", 'no size of the range keeps to "batch<=0"'),
-        ({"batch": "1:9"}, ("batch<=4", "batch>4"), "and the conditions before it"),
+        ({"batch": "1:9"}, ("batch<=4", "batch>4"), 'keeps to "batch<=4", "batch>4"'),
         ({"batch": "1:9"}, "tokens<=4", 'names "tokens"; the dimensions with a range are "batch"'),
         ({"batch": "1:9"}, "batch", '"batch" is not a condition'),
         ({"batch": "1:9"}, "__import__('os')<=4", "is not a condition"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -96,9 +96,15 @@ def _choose_rows(found: Envelope) -> list[int]:
     axes = found.range.axes
     wide = sum(len(axis) > 1 for axis in axes)
     most = _ROWS if wide < 2 else 3
-    chosen = set(product(*(choose_values(axis, most) for axis in axes)))
-    points = map(tuple, found.range.points.tolist())
-    return [row for row, point in enumerate(points) if point in chosen]
+    return _find_rows(found, [choose_values(axis, most) for axis in axes])
+
+
+def _find_rows(found: Envelope, values: Sequence[Sequence[int]]) -> list[int]:
+    """Return the sizes in which each dimension has one of its values."""
+    points = found.range.points
+    mine = [np.isin(points[:, column], each) for column, each in enumerate(values)]
+    rows: list[int] = np.flatnonzero(np.all(mine, axis=0)).tolist()
+    return rows
 
 
 def _make_list(found: Envelope) -> RenderableType:
@@ -116,16 +122,14 @@ def _make_list(found: Envelope) -> RenderableType:
 def _make_grid(found: Envelope, down: int, across: int) -> RenderableType:
     """Return a table of two dimensions."""
     asked = found.range
-    heads = choose_values(asked.axes[across], _COLUMNS)
+    values: list[Sequence[int]] = list(asked.axes)
+    values[down] = choose_values(asked.axes[down], _ROWS)
+    values[across] = heads = choose_values(asked.axes[across], _COLUMNS)
     name, other = escape(asked.names[down]), escape(asked.names[across])
     table = make_table(f"{name} \\ {other}", *(f"{value:,}" for value in heads))
-    peaks = dict(zip(map(tuple, asked.points.tolist()), found.peaks.tolist(), strict=True))
-    point = [axis[0] for axis in asked.axes]
-    for value in choose_values(asked.axes[down], _ROWS):
-        cells = []
-        for head in heads:
-            point[down], point[across] = value, head
-            peak = peaks.get(tuple(point))
-            cells.append("-" if peak is None else human(peak))
-        table.add_row(f"{value:,}", *cells)
+    rows = _find_rows(found, values)
+    places = map(tuple, asked.points[rows][:, [down, across]].tolist())
+    cells = {place: human(int(found.peaks[row])) for place, row in zip(places, rows, strict=True)}
+    for value in values[down]:
+        table.add_row(f"{value:,}", *(cells.get((value, head), "-") for head in heads))
     return table
