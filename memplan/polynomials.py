@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
-from math import lcm, prod
+from math import gcd, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,15 @@ class Polynomials(Immutable):
             At each combination of the places, in the order of `itertools.product`: the value of
             each polynomial.
         """
-        grid = np.array(samples, dtype=object).reshape(*map(len, nodes), -1)
+        grid, divisor = np.array(samples, dtype=object).reshape(*map(len, nodes), -1), 1
         for axis, values in enumerate(nodes):
-            grid = np.moveaxis(np.tensordot(_invert(values), grid, axes=([1], [axis])), 0, axis)
+            inverse, scale = _invert(tuple(values))
+            grid = np.moveaxis(np.tensordot(inverse, grid, axes=([1], [axis])), 0, axis)
+            divisor *= scale
         powers = list(product(*(range(len(each)) for each in nodes)))
-        table = [[Fraction(value) for value in row] for row in grid.reshape(len(powers), -1)]
-        divisor = lcm(*(value.denominator for row in table for value in row))
-        rows = [[int(value * divisor) for value in row] for row in table]
+        rows = grid.reshape(len(powers), -1).tolist()
+        common = gcd(divisor, *(value for row in rows for value in row))
+        rows, divisor = [[value // common for value in row] for row in rows], divisor // common
         used = [number for number, row in enumerate(rows) if any(row)] or [0]
         return cls(
             np.array([powers[number] for number in used], np.int64).reshape(len(used), -1),
@@ -117,8 +120,17 @@ class Polynomials(Immutable):
         return values
 
 
-def _invert(values: Sequence[int]) -> Any:
-    """Return the matrix that makes coefficients of the values of a polynomial at these places."""
+@lru_cache(maxsize=4096)
+def _invert(values: tuple[int, ...]) -> tuple[Any, int]:
+    """Return what makes coefficients of the values of a polynomial at these places.
+
+    Returns
+    -------
+    matrix
+        Whole numbers.
+    scale
+        What it is to be divided by.
+    """
     columns = []
     for one, here in enumerate(values):  # the polynomial that is 1 here and 0 at the others
         poly = [Fraction(1)]
@@ -126,4 +138,6 @@ def _invert(values: Sequence[int]) -> Any:
             shifted, low = [Fraction(0), *poly], [*(-there * each for each in poly), Fraction(0)]
             poly = [(a + b) / (here - there) for a, b in zip(shifted, low, strict=True)]
         columns.append(poly)
-    return np.array(columns, dtype=object).T
+    scale = lcm(*(value.denominator for column in columns for value in column))
+    whole = [[int(value * scale) for value in column] for column in columns]
+    return np.array(whole, dtype=object).T, scale

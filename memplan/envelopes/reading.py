@@ -16,13 +16,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from memplan.envelopes.ranges import Range, describe
+from memplan.envelopes.ranges import Range, Values, describe
 from memplan.envelopes.sizes import Pieces, Scenario
 from memplan.errors import MemplanError, quoted
 from memplan.notes import Note
@@ -39,6 +40,7 @@ _ALWAYS_READ: Final = 64  # sizes; up to so many are all read
 _MOST_READ: Final = 1024
 _DEGREES: Final = (2, 3, 4)
 _PERIODS: Final = (2, 4, 8, 16, 32)
+_MOST_WORK: Final = 1 << 16  # polynomials
 _CHECKS: Final = 12  # further sizes, beside the corners
 
 
@@ -64,11 +66,13 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
     notes = reader.loaded(largest).notes
     if len(asked) > _ALWAYS_READ:
         misfit = None
-        for degree, periods in _list_forms(asked):
+        for fit in _list_fits(reader, asked):
             try:
-                return (_fit(reader, asked, degree, periods),), notes, _tell_fit(reader, periods)
+                found = fit()
             except _MisfitError as error:
                 misfit = misfit or error
+            else:
+                return (found,), notes, _tell_fit(reader, found)
         if len(asked) > _MOST_READ:
             raise MemplanError(
                 f"{misfit}; ask for at most {_MOST_READ:,} sizes, which are read one by one, as "
@@ -80,18 +84,18 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
     return scenarios, notes, "read at every size"
 
 
-def _list_forms(asked: Range) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield degrees of polynomials and periods of the dimensions, the simplest first."""
+def _list_fits(reader: _Reader, asked: Range) -> Iterator[Callable[[], Scenario]]:
+    """Yield ways to find polynomials, the simplest first."""
     plain = tuple(1 for _ in asked.axes)
     for degree in _DEGREES:
-        yield degree, plain
-    if len(asked) <= _MOST_READ:
-        return  # to read all is no more work
-    for period in _PERIODS:
-        for at in range(len(plain)):
-            yield 2, (*plain[:at], period, *plain[at + 1 :])
-        if len(plain) > 1:
-            yield 2, tuple(period for _ in plain)
+        yield partial(_fit, reader, asked, degree, plain)
+    if len(asked) > _MOST_READ:  # otherwise, to read all is no more work
+
+        def fit_pieces(by_lines: bool) -> Scenario:
+            return _fit(reader, asked, 2, _find_periods(reader, asked), by_lines=by_lines)
+
+        yield partial(fit_pieces, by_lines=True)
+        yield partial(fit_pieces, by_lines=False)
 
 
 class _MisfitError(Exception):
@@ -104,16 +108,14 @@ class _Sample:
     bytes: Column  # before they are rounded
     unit: Column
 
-    def has_shape_of(self, other: _Sample) -> bool:
-        return _shape_of(self) == _shape_of(other)
-
-
-def _shape_of(sample: _Sample) -> tuple[Any, ...]:
-    problem = sample.problem
-    gaps = (getattr(problem, name) for name in GAP_COLUMNS)
-    columns = (problem.start, problem.end, problem.alignment, sample.unit, *gaps)
-    pairs = problem.conflicts.pairs()
-    return problem.ids, *(each.tobytes() for each in (*columns, pairs))
+    @cached_property
+    def shape(self) -> tuple[Any, ...]:
+        """All but the bytes, to compare."""
+        problem = self.problem
+        gaps = (getattr(problem, name) for name in GAP_COLUMNS)
+        columns = (problem.start, problem.end, problem.alignment, self.unit, *gaps)
+        pairs = problem.conflicts.pairs()
+        return problem.ids, *(each.tobytes() for each in (*columns, pairs))
 
 
 class _Reader:
@@ -183,7 +185,7 @@ def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
     found: dict[tuple[Any, ...], list[int]] = {}
     points = [tuple(point) for point in asked.points.tolist()]
     for row, point in enumerate(points):
-        found.setdefault(_shape_of(reader.sample(point)), []).append(row)
+        found.setdefault(reader.sample(point).shape, []).append(row)
     return tuple(
         Scenario(
             reader.sample(points[rows[-1]]).problem,
@@ -208,8 +210,25 @@ def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
     return read
 
 
-def _fit(reader: _Reader, asked: Range, degree: int, periods: tuple[int, ...]) -> Scenario:
+def _fit(
+    reader: _Reader,
+    asked: Range,
+    degree: int,
+    periods: tuple[int, ...],
+    *,
+    by_lines: bool = False,
+) -> Scenario:
     """Return the one scenario of a program whose sizes are polynomials of this degree.
+
+    Parameters
+    ----------
+    reader, asked
+        The program, and its sizes.
+    degree, periods
+        Of each dimension.
+    by_lines
+        Whether to read only lines through the largest size, as if each dimension multiplied all
+        bytes; otherwise all combinations of the nodes are read.
 
     Raises
     ------
@@ -219,22 +238,75 @@ def _fit(reader: _Reader, asked: Range, degree: int, periods: tuple[int, ...]) -
     pieces = [
         _split(axis, period, degree) for axis, period in zip(asked.axes, periods, strict=True)
     ]
-    if prod(sum(map(len, each.values())) for each in pieces) + _CHECKS > _MOST_READ:
+    template = reader.sample(_largest(asked))
+    counts = [sum(map(len, each.values())) for each in pieces]
+    work = prod(map(len, pieces)) * len(template.bytes)
+    if (sum(counts) if by_lines else prod(counts)) > _MOST_READ or work > _MOST_WORK:
         raise _MisfitError("polynomials would have to be read at too many sizes")
-    template = reader.sample(tuple(axis[-1] for axis in asked.axes))
+    multiply = _multiply if by_lines else _take
     parts = []
     for remainder in product(*pieces):
         nodes = [each[rest] for each, rest in zip(pieces, remainder, strict=True)]
-        samples = []
-        for point in product(*nodes):
-            sample = reader.sample(point)
-            _require_shape(asked, point, sample, template)
-            samples.append(sample.bytes.tolist())
+        samples = [multiply(reader, asked, point) for point in product(*nodes)]
         parts.append((remainder, _interpolate(nodes, samples, template, asked)))
     found = Pieces(periods, tuple(parts), template.unit)
-    _check(reader, asked, found, template)
+    _check(reader, asked, found, _choose_checks(asked))
     rows = np.arange(len(asked), dtype=np.int64)
     return Scenario(template.problem, rows, asked.points, found)
+
+
+def _largest(asked: Range) -> tuple[int, ...]:
+    return tuple(axis[-1] for axis in asked.axes)
+
+
+def _take(reader: _Reader, asked: Range, point: tuple[int, ...]) -> list[int]:
+    """Read the bytes at a point; the buffers must be those of the largest size."""
+    sample, template = reader.sample(point), reader.sample(_largest(asked))
+    if sample.shape != template.shape:
+        both = f"{_tell(asked, point)} and {_tell(asked, _largest(asked))}"
+        ids = set(sample.problem.ids) ^ set(template.problem.ids)
+        what = f"only one of {both} has buffer {quoted(min(ids))}" if ids else f"{both} differ"
+        raise _MisfitError(f"the buffers depend on the size, as {what}")
+    bytes: list[int] = sample.bytes.tolist()
+    return bytes
+
+
+def _multiply(reader: _Reader, asked: Range, point: tuple[int, ...]) -> list[int]:
+    """Return the bytes at a point if each dimension multiplies those of the largest size."""
+    corner = _largest(asked)
+    base = _take(reader, asked, corner)
+    lines = [
+        _take(reader, asked, (*corner[:axis], value, *corner[axis + 1 :]))
+        for axis, value in enumerate(point)
+    ]
+    made = []
+    for most, *each in zip(base, *lines, strict=True):
+        value, rest = divmod(prod(each), most ** (len(each) - 1) or 1)
+        if rest:
+            raise _MisfitError("the bytes are no product of what each dimension makes of them")
+        made.append(value)
+    return made
+
+
+def _find_periods(reader: _Reader, asked: Range) -> tuple[int, ...]:
+    """Return the period of each dimension, as it is seen on a line through the largest size."""
+    found, corner = [], _largest(asked)
+    for axis, values in enumerate(asked.axes):
+        single: list[Values] = [*corner]
+        single[axis] = values
+        line = Range.of(dict(zip(asked.names, single, strict=True)))
+        for period in (1, *_PERIODS):
+            periods = tuple(period if at == axis else 1 for at in range(len(corner)))
+            try:
+                _fit(reader, line, 2, periods)
+            except _MisfitError as error:
+                misfit = error
+            else:
+                found.append(period)
+                break
+        else:
+            raise misfit
+    return tuple(found)
 
 
 def _split(axis: Sequence[int], period: int, degree: int) -> dict[int, tuple[int, ...]]:
@@ -243,17 +315,6 @@ def _split(axis: Sequence[int], period: int, degree: int) -> dict[int, tuple[int
     for value in axis:
         found[value % period] = (*found.get(value % period, ())[-degree:], value)
     return found
-
-
-def _require_shape(
-    asked: Range, point: tuple[int, ...], sample: _Sample, template: _Sample
-) -> None:
-    if sample.has_shape_of(template):
-        return
-    both = f"{_tell(asked, point)} and {_tell(asked, [axis[-1] for axis in asked.axes])}"
-    ids = set(sample.problem.ids) ^ set(template.problem.ids)
-    what = f"only one of {both} has buffer {quoted(min(ids))}" if ids else f"{both} differ"
-    raise _MisfitError(f"the buffers depend on the size, as {what}")
 
 
 def _interpolate(
@@ -271,21 +332,21 @@ def _interpolate(
     return found
 
 
-def _check(reader: _Reader, asked: Range, found: Pieces, template: _Sample) -> None:
+def _check(reader: _Reader, asked: Range, found: Pieces, points: Sequence[tuple[int, ...]]) -> None:
     """Check polynomials at further sizes."""
-    for point in _choose_checks(asked):
-        sample = reader.sample(point)
-        _require_shape(asked, point, sample, template)
+    for point in points:
+        _take(reader, asked, point)
+        problem = reader.sample(point).problem
         try:
             size = found.at(np.array([point], np.int64))[:, 0]
         except MemplanError as error:
             raise _MisfitError(str(error)) from None
-        wrong = np.flatnonzero(size != sample.problem.size)
+        wrong = np.flatnonzero(size != problem.size)
         if len(wrong):
             row = int(wrong[0])
             raise _MisfitError(
-                f"{sample.problem.label(row)} has {sample.problem.size[row]} bytes at "
-                f"{_tell(asked, point)}, which no polynomial of the dimensions gives"
+                f"{problem.label(row)} has {problem.size[row]} bytes at {_tell(asked, point)}, "
+                "which no polynomial of the dimensions gives"
             )
 
 
@@ -296,8 +357,10 @@ def _choose_checks(asked: Range) -> list[tuple[int, ...]]:
     return [*corners, *map(tuple, asked.points[[0, *rows.tolist(), -1]].tolist())]
 
 
-def _tell_fit(reader: _Reader, periods: Sequence[int]) -> str:
-    several = f", one for each remainder of {max(periods)}" if max(periods) > 1 else ""
+def _tell_fit(reader: _Reader, found: Scenario) -> str:
+    assert isinstance(found.bytes, Pieces)
+    periods = dict.fromkeys(period for period in found.bytes.periods if period > 1)
+    several = f", one for each remainder of {' and '.join(map(str, periods))}" if periods else ""
     return f"polynomials{several}, which {len(reader)} sizes that were read agree with"
 
 

@@ -49,9 +49,12 @@ class Pieces(Immutable):
             If one is below 0, or no whole number.
         """
         values = np.zeros((len(self.unit), len(points)), np.int64)
-        rest = points % np.array(self.periods)
-        for remainder, polynomials in self.parts:
-            mine = (rest == remainder).all(axis=1)
+        kind = np.ravel_multi_index(tuple((points % self.periods).T), self.periods)
+        order = np.argsort(kind, kind="stable")
+        kinds = [np.ravel_multi_index(remainder, self.periods) for remainder, _ in self.parts]
+        begins, ends = (np.searchsorted(kind[order], kinds, side) for side in ("left", "right"))
+        for (_, polynomials), begin, end in zip(self.parts, begins, ends, strict=True):
+            mine = order[begin:end]
             try:
                 values[:, mine] = polynomials.at(points[mine])
             except ArithmeticError:

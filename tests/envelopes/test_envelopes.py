@@ -119,6 +119,24 @@ def test_steps_of_convolutions_are_polynomials_for_each_remainder() -> None:
         assert found.peak_at(batch=batch, side=side) == mp.solve(network(batch, side)).peak
 
 
+def test_height_and_width_are_read_on_two_lines() -> None:
+    """Tests that each dimension multiplies the bytes, so that few of the sizes are read."""
+    reads = []
+
+    def network(height: int, width: int) -> Problem:
+        reads.append((height, width))
+        sizes = [-(-height // step) * -(-width // step) for step in (1, 2, 4, 8)]
+        return Problem(Buffer(str(at), at, at + 2, 4 * size) for at, size in enumerate(sizes))
+
+    found = mp.envelope(network, {"height": "9:90", "width": "9:90"})
+    assert (len(found), len(set(reads)) < 200) == (82 * 82, True)
+    assert "one for each remainder of 8" in found.how
+    for height, width in ((9, 90), (33, 57), (88, 81)):
+        problem = network(height, width)
+        assert found.problem_at(height=height, width=width) == problem
+        assert found.peak_at(height=height, width=width) == mp.solve(problem).peak
+
+
 def test_buffers_that_depend_on_the_size_are_named() -> None:
     """Tests a range too large to be read, in which some sizes have another buffer."""
 
