@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from memplan.errors import quoted
+import numpy as np
+
+from memplan.errors import MemplanError, quoted
 from memplan.graph import Graph, Kind, Operator
 from memplan.graph.layout import Layout
 from memplan.problem import Problem
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.sources import Loaded
 
-__all__ = ["Access", "count_bytes", "find_accesses"]
+__all__ = ["Access", "Given", "count_bytes", "find_accesses", "list_accesses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,10 @@ class Access:
     written: int
 
 
-def count_bytes(
-    loaded: Loaded, accesses: Mapping[str, tuple[int, int]] | None
-) -> list[tuple[int, int]]:
+Given = tuple[int, int] | Sequence[tuple[int, int, int]]  # of a buffer, as the caller says it
+
+
+def count_bytes(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[tuple[int, int]]:
     """Return how many bytes of each row are read and written in a run.
 
     Parameters
@@ -43,25 +47,83 @@ def count_bytes(
         The problem, with its program where it has one.
     accesses
         By id: how often all bytes of the buffer are read, and written, instead of what the program
-        says. Without a program, each buffer is written once and read once by default.
+        says; or a list with the same for each time. Without a program, each buffer is written once
+        and read once by default.
     """
-    problem = loaded.problem
-    if loaded.layout is None:
-        found = [(size, size) for size in problem.size.tolist()]
-    else:
-        found = [
-            (sum(each.read for each in row), sum(each.written for each in row))
-            for row in find_accesses(loaded.layout)
-        ]
-    for id, times in (accesses or {}).items():
-        row = problem.index(id)
-        reads, writes = _check_times(problem, row, times)
-        size = int(problem.size[row])
-        found[row] = (size * reads, size * writes)
+    problem, given = loaded.problem, accesses or {}
+    timed = {id: each for id, each in given.items() if _is_timed(each)}
+    found = [
+        (sum(each.read for each in row), sum(each.written for each in row))
+        for row in list_accesses(loaded, timed)
+    ]
+    for id, times in given.items():
+        if id not in timed:
+            row = problem.index(id)
+            reads, writes = _check_times(problem, row, times)
+            size = int(problem.size[row])
+            found[row] = (size * reads, size * writes)
     return found
 
 
-def _check_times(problem: Problem, row: int, times: tuple[int, int]) -> tuple[int, int]:
+def _is_timed(given: Given) -> bool:
+    return len(given) == 0 or not isinstance(given[0], (int, np.integer))
+
+
+def list_accesses(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[tuple[Access, ...]]:
+    """Return the accesses to each row, by time.
+
+    Parameters
+    ----------
+    loaded
+        The problem, with its program where it has one.
+    accesses
+        By id: a list of times, with how often all bytes of the buffer are read and written then.
+        Without a program, each buffer is written when it begins, and read when it ends. What a
+        program keeps from one run to the next has none.
+
+    Raises
+    ------
+    MemplanError
+        If a time is missing, occurs twice, or is not within the lifetime.
+    """
+    problem = loaded.problem
+    if loaded.layout is None:
+        columns = (problem.start, problem.end, problem.size)
+        rows = zip(*(each.tolist() for each in columns), strict=True)
+        found = [_write_and_read(*row) for row in rows]
+    else:
+        kept = {"constant", "variable"}
+        found = [
+            () if label.kind in kept else each
+            for each, label in zip(find_accesses(loaded.layout), loaded.labels, strict=True)
+        ]
+    for id, given in (accesses or {}).items():
+        row, label = problem.index(id), quoted(id)
+        if not _is_timed(given):
+            raise MemplanError(
+                f"{label} may move, so its accesses need times: a list of (time, reads, writes)"
+            )
+        start, end, size = (int(c[row]) for c in (problem.start, problem.end, problem.size))
+        times: dict[int, Access] = {}
+        for time, *both in cast("Sequence[tuple[int, int, int]]", given):
+            if time in times or not start <= time < end:
+                raise MemplanError(
+                    f"{label} cannot be accessed at {time}: each access needs a time of its own "
+                    f"from {start} to {end - 1}"
+                )
+            reads, writes = _check_times(problem, row, both)
+            times[time] = Access(time, size * reads, size * writes)
+        found[row] = tuple(each for _, each in sorted(times.items()) if each.read or each.written)
+    return found
+
+
+def _write_and_read(start: int, end: int, size: int) -> tuple[Access, ...]:
+    if end - start == 1:
+        return (Access(start, size, size),)
+    return Access(start, 0, size), Access(end - 1, size, 0)
+
+
+def _check_times(problem: Problem, row: int, times: Sequence[Any]) -> tuple[int, int]:
     label = quoted(problem.ids[row])
     reads, writes = times
     return (

@@ -6,7 +6,8 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from memplan.memories.accesses import count_bytes
+from memplan.errors import MemplanError
+from memplan.memories.accesses import Given, count_bytes, list_accesses
 from memplan.memories.assigned import Assigned
 from memplan.memories.memory import Memory, check_allowed, check_apart, check_memories
 from memplan.memories.question import Question
@@ -22,10 +23,11 @@ __all__ = ["assign"]
 def assign(
     model: str | os.PathLike[str] | Asked,
     memories: Sequence[Memory],
-    accesses: Mapping[str, tuple[int, int]] | None = None,
+    accesses: Mapping[str, Given] | None = None,
     *,
     allowed: Mapping[str, Iterable[str]] | None = None,
     apart: Iterable[tuple[str, str]] = (),
+    residency: bool = False,
     timeout: float | None = None,
     nodes: int | None = None,
 ) -> Assigned:
@@ -41,11 +43,16 @@ def assign(
         At least one, the fastest first.
     accesses
         By id: how often all bytes of a buffer are read, and written. By default it is what the
-        operators of the program read and write; without a program, once each.
+        operators of the program read and write; without a program, once each. Where buffers move,
+        it is a list of times, each with how often all bytes are read and written then.
     allowed
         By id: the names of the memories that the buffer may lie in; by default all of them.
     apart
         Pairs of ids that lie in different memories, as in banks that an operator reads at once.
+    residency
+        Whether a buffer whose home is a slow memory may be in a faster one for some time. Its bytes
+        are copied there and back, which costs what reading and writing them costs. Its home has
+        room for all, and keeps its place. Groups, buffers with gaps and listed conflicts stay.
     timeout, nodes
         When to stop the search; see `memplan.solve`. By default it stops after a fixed amount of
         work.
@@ -77,12 +84,23 @@ def assign(
     check_memories(problem, given)
     may = check_allowed(problem, given, allowed)
     pairs = check_apart(problem, apart)
+    if residency and pairs:
+        raise MemplanError("buffers that are apart cannot move; leave out apart, or residency")
+    timed = list_accesses(loaded, accesses) if residency else None
     accessed = count_bytes(loaded, accesses)
     question = Question(problem, given, accessed, may, pairs)
-    found = find_assignment(question, timeout, nodes)
+    found = find_assignment(question, timeout, nodes, timed)
     named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
     by_id = dict(zip(problem.ids, accessed, strict=True))
-    traffic = verify_assigned(problem, given, found.plans, may, by_id, named)
+    moved = {each.buffer for each in found.stretches}
+    steps = {
+        id: [(each.time, each.read, each.written) for each in row]
+        for id, row in zip(problem.ids, timed or (), strict=False)
+        if id in moved
+    }
+    traffic = verify_assigned(
+        problem, given, found.plans, may, by_id, named, found.stretches, steps
+    )
     assert found.bound <= traffic == found.traffic, "the search counts as the referee"
     return Assigned(
         given,
@@ -93,6 +111,7 @@ def assign(
         problem,
         None if loaded.layout is None else loaded,
         by_id,
+        found.stretches,
         prices=found.prices,
         seconds=time.perf_counter() - begun,
     )

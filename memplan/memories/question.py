@@ -10,7 +10,10 @@ import numpy as np
 
 from memplan.errors import MemplanError, PlanError, listed, quoted
 from memplan.memories.memory import Memory
+from memplan.memories.moves import Run
 from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.intake import GAP_COLUMNS
 from memplan.problem.loads import available
 from memplan.problem.spans import spans
 
@@ -52,6 +55,7 @@ class Question:
         apart: Iterable[tuple[int, int]] = (),
     ) -> None:
         self.problem, self.memories = problem, memories
+        self._ids = set(problem.ids)
         grouped = {row for rows in problem.groups for row in rows}
         self.units = [*problem.groups]
         self.units += [(row,) for row in range(len(problem)) if row not in grouped]
@@ -112,14 +116,46 @@ class Question:
             items.append(best)
         return items
 
-    def part(self, units: Iterable[int], memory: int) -> Problem:
-        """Return the problem of some units in a memory."""
+    def part(self, units: Iterable[int], memory: int, runs: Sequence[Run] = ()) -> Problem:
+        """Return the problem of some units in a memory, and of buffers that are there in runs."""
         rows = sorted(row for unit in units for row in self.units[unit])
         where = self.memories[memory]
         part = self.problem.subset(np.array(rows, np.int64))
+        if runs:
+            part = self._with_runs(part, runs)
         if where.alignment > 1:
             part = part.with_alignment(where.alignment)
         return part.with_capacity(where.capacity)
+
+    def name_run(self, run: Run) -> str:
+        """Return the id of what a run holds, which is that of no buffer."""
+        name = f"{self.problem.ids[run.row]}@{run.number}"
+        while name in self._ids:
+            name += "@"
+        return name
+
+    def _with_runs(self, part: Problem, runs: Sequence[Run]) -> Problem:
+        """Return a problem with pieces behind its buffers."""
+        whole, rows = self.problem, np.array([run.row for run in runs], np.int64)
+
+        def both(column: Column, *more: int) -> Column:
+            joined: Column = np.concatenate([column, more])
+            return joined
+
+        none = [NONE] * len(runs)
+        return Problem.from_arrays(
+            both(part.start, *(run.start for run in runs)),
+            both(part.end, *(run.end for run in runs)),
+            both(part.size, *whole.size[rows]),
+            ids=[*part.ids, *map(self.name_run, runs)],
+            alignment=both(part.alignment, *whole.alignment[rows]),
+            pin=both(part.pin, *whole.pin[rows]),
+            hint=both(part.hint, *none),
+            gaps=[getattr(part, name) for name in GAP_COLUMNS],
+            reserved=part.reserved,
+            conflicts=part.conflicts.pairs(),
+            groups=(both(part.group, *none), both(part.lead, *(0 for _ in runs))),
+        )
 
     def room(self, memory: int) -> tuple[int, int]:
         """Return the bytes that buffers can hold in a memory, and what all sizes are rounded up to.

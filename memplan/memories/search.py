@@ -18,9 +18,11 @@ import numpy as np
 
 from memplan import _core, solvers
 from memplan.errors import MemplanError, PlanError, listed, quoted
-from memplan.memories.assigned import Price
+from memplan.memories.accesses import Access
+from memplan.memories.assigned import Price, Stretch
 from memplan.memories.filling import fill_memory, is_simple
-from memplan.memories.question import Question
+from memplan.memories.moves import Run, can_move, list_runs
+from memplan.memories.question import Item, Question
 from memplan.plan import Plan, Status
 from memplan.problem.loads import Loads
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
@@ -46,40 +48,71 @@ class Found:
     bound: int
     prices: tuple[tuple[Price, ...], ...]
     nodes: int  # partial choices that were looked at
+    stretches: tuple[Stretch, ...] = ()
 
 
-def find_assignment(question: Question, timeout: float | None, nodes: int | None) -> Found:
+def find_assignment(
+    question: Question,
+    timeout: float | None,
+    nodes: int | None,
+    accesses: Sequence[Sequence[Access]] | None = None,
+) -> Found:
     """Return the best assignment that is found.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    timeout, nodes
+        See `memplan.assign`.
+    accesses
+        By row, with their times, if buffers may leave the memory that is their home; else `None`.
 
     Raises
     ------
     PlanError
         If what must be in a memory does not fit there, or no assignment was found in time.
     """
-    return _Search(question, timeout, nodes).find()
+    return _Search(question, timeout, nodes, accesses).find()
 
 
 @dataclass(slots=True)
 class _Places:
-    """The places among which the core chooses: a unit in a memory each."""
+    """The places among which the core chooses: a unit in a memory each, at home or in a run."""
 
     unit: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     worth: list[int] = field(default_factory=list)
+    item: list[Item] = field(default_factory=list)
+    run: list[Run | None] = field(default_factory=list)
     refused: list[list[int]] = field(default_factory=list)  # sets of them that do not fit together
 
     def find(self, unit: int, memory: int) -> int | None:
-        """Return the number of a place, if it is one."""
-        for at, both in enumerate(zip(self.unit, self.memory, strict=True)):
-            if both == (unit, memory):
+        """Return the number of a place that is a home, if it is one."""
+        for at, each in enumerate(zip(self.unit, self.memory, self.run, strict=True)):
+            if each == (unit, memory, None):
                 return at
         return None
+
+    def add(self, unit: int, memory: int, worth: int, item: Item, run: Run | None = None) -> None:
+        """Add a place."""
+        self.unit.append(unit)
+        self.memory.append(memory)
+        self.worth.append(worth)
+        self.item.append(item)
+        self.run.append(run)
 
 
 class _Search:
     """One call of `assign`."""
 
-    def __init__(self, question: Question, timeout: float | None, nodes: int | None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        timeout: float | None,
+        nodes: int | None,
+        accesses: Sequence[Sequence[Access]] | None,
+    ) -> None:
         self._question = question
         seconds = check_seconds(timeout)
         self._end = None if seconds is None else time.monotonic() + seconds
@@ -108,6 +141,10 @@ class _Search:
             for costs, free in zip(question.cost, self._free, strict=True)
         ]
         self._places = self._list_places()
+        if accesses is not None:
+            self._add_runs(accesses)
+        if sum(self._places.worth) > _MOST_WORTH:
+            raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
         # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
         self._unused = dict.fromkeys(self._chosen_in, 0)
         self._is_refused = (
@@ -136,11 +173,7 @@ class _Search:
                     continue
                 worth = self._out[unit] - cost
                 if self._free[unit] is None or (memory not in self._whole and worth > 0):
-                    places.unit.append(unit)
-                    places.memory.append(memory)
-                    places.worth.append(worth)
-        if sum(places.worth) > _MOST_WORTH:
-            raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
+                    places.add(unit, memory, worth, self._question.items[unit])
         for one, other in self._question.apart:
             for memory in self._chosen_in:
                 both = [places.find(one, memory), places.find(other, memory)]
@@ -149,12 +182,28 @@ class _Search:
                     places.refused.append(found)
         return places
 
+    def _add_runs(self, accesses: Sequence[Sequence[Access]]) -> None:
+        """Add the runs of all buffers whose home has room for all."""
+        question, problem = self._question, self._question.problem
+        moves = can_move(problem)
+        for unit, (costs, free) in enumerate(zip(question.cost, self._free, strict=True)):
+            row = question.units[unit][0]
+            if free is None or not moves[row]:
+                continue
+            home, size = question.memories[free], int(problem.size[row])
+            for memory in self._chosen_in:
+                if costs[memory] is None or memory in self._whole:
+                    continue
+                fast = question.memories[memory]
+                for run, worth in list_runs(problem, row, accesses[row], home, fast):
+                    self._places.add(unit, memory, worth, Item(run.start, run.end, size), run)
+
     @property
     def _seconds(self) -> float | None:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    def _plan(self, units: Iterable[int], memory: int) -> Plan:
-        part = self._question.part(units, memory)
+    def _plan(self, units: Iterable[int], memory: int, runs: Sequence[Run] = ()) -> Plan:
+        part = self._question.part(units, memory, runs)
         if part.capacity is None:
             return quick_plan(part, nodes=_NODES_OF_LOW_PEAK, timeout=self._seconds)
         plan = solvers.solve(
@@ -167,6 +216,7 @@ class _Search:
         first = choice = self._choose()
         most = first.bound  # of the last choice that was free to use all bytes
         worth, best = -1, None
+        moved: list[list[Run]] = [[] for _ in self._question.memories]
         while True:
             is_free = not any(self._unused.values())
             if not Status(choice.status).has_plan:
@@ -174,9 +224,10 @@ class _Search:
             if is_free:
                 most = choice.bound
             inside = self._split(choice.chosen)
-            plans = self._place(inside)
+            runs = self._list_chosen_runs(choice.chosen)
+            plans = self._place(inside, runs)
             if plans is not None and choice.worth > worth:
-                worth, best = choice.worth, plans
+                worth, best, moved = choice.worth, plans, runs
             if self._can_fill and worth < most and not self._is_refused and is_free:
                 worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
             if plans is not None:
@@ -185,14 +236,32 @@ class _Search:
         assert best is not None
         traffic = sum(self._out) - worth
         bound = min(traffic, max(0, sum(self._out) - most))
-        return Found(best, traffic, bound, self._list_prices(first), self._nodes)
+        prices, stretches = self._list_prices(first), self._list_stretches(moved)
+        return Found(best, traffic, bound, prices, self._nodes, stretches)
+
+    def _list_stretches(self, runs: Sequence[Sequence[Run]]) -> tuple[Stretch, ...]:
+        """Return the runs in each memory, as the result has them."""
+        question = self._question
+        return tuple(
+            Stretch(
+                question.problem.ids[run.row],
+                question.name_run(run),
+                memory.name,
+                *(run.start, run.end, run.fetched, run.stored),
+            )
+            for memory, there in zip(question.memories, runs, strict=True)
+            for run in there
+        )
 
     @property
     def _can_fill(self) -> bool:
         """Whether the only memory that is too small can be filled step by step."""
         limited = [memory for memory in self._chosen_in if memory not in self._whole]
         return (
-            len(self._chosen_in) == 1 and limited == self._chosen_in and is_simple(self._question)
+            len(self._chosen_in) == 1
+            and limited == self._chosen_in
+            and is_simple(self._question)
+            and not any(self._places.run)
         )
 
     def _fill(
@@ -216,22 +285,22 @@ class _Search:
             plan = check_plan(part, Plan.of(part, [int(offset[unit_of[id]]) for id in part.ids]))
             inside = set(units)
             split = self._split([int(unit in inside) for unit in self._places.unit])
-            worth, best = found, self._place(split, {memory: plan})
+            worth, best = found, self._place(split, known={memory: plan})
         return worth, best
 
     def _choose(self) -> _core.Choice:
         """Ask the core which places are worth most."""
-        question, places = self._question, self._places
+        places = self._places
         needed = sorted(set(places.unit))
         number = {unit: at for at, unit in enumerate(needed)}
         room = {memory: self._room(memory) for memory in self._chosen_in}
         size = [
-            -(-question.items[unit].bytes // room[memory][1]) * room[memory][1]
-            for unit, memory in zip(places.unit, places.memory, strict=True)
+            -(-item.bytes // room[memory][1]) * room[memory][1]
+            for item, memory in zip(places.item, places.memory, strict=True)
         ]
         choice = _core.choose(
-            np.array([question.items[unit].start for unit in places.unit], np.int64),
-            np.array([question.items[unit].end for unit in places.unit], np.int64),
+            np.array([item.start for item in places.item], np.int64),
+            np.array([item.end for item in places.item], np.int64),
             np.array(size, np.int64),
             np.array(places.worth, np.int64),
             np.array([self._chosen_in.index(memory) for memory in places.memory], np.int32),
@@ -253,11 +322,13 @@ class _Search:
         return self._question.room(memory)
 
     def _split(self, chosen: Sequence[int]) -> list[list[int]]:
-        """Return the units of each memory."""
+        """Return the units whose home each memory is."""
         inside: list[list[int]] = [[] for _ in self._question.memories]
-        placed = set()
-        for unit, memory, is_in in zip(self._places.unit, self._places.memory, chosen, strict=True):
-            if is_in:
+        placed, places = set(), self._places
+        for unit, memory, run, is_in in zip(
+            places.unit, places.memory, places.run, chosen, strict=True
+        ):
+            if is_in and run is None:
                 inside[memory].append(unit)
                 placed.add(unit)
         for unit, free in enumerate(self._free):
@@ -266,18 +337,30 @@ class _Search:
                 inside[free].append(unit)
         return inside
 
+    def _list_chosen_runs(self, chosen: Sequence[int]) -> list[list[Run]]:
+        """Return the runs in each memory, by time."""
+        found: list[list[Run]] = [[] for _ in self._question.memories]
+        for memory, run, is_in in zip(self._places.memory, self._places.run, chosen, strict=True):
+            if is_in and run is not None:
+                found[memory].append(run)
+        return [sorted(runs, key=lambda run: (run.start, run.row)) for runs in found]
+
     def _place(
-        self, inside: Sequence[list[int]], known: Mapping[int, Plan] = MappingProxyType({})
+        self,
+        inside: Sequence[list[int]],
+        runs: Sequence[Sequence[Run]] = (),
+        known: Mapping[int, Plan] = MappingProxyType({}),
     ) -> tuple[Plan, ...] | None:
         """Return a plan for each memory; `None` if one was not found, so that it is avoided."""
         plans = []
         self._is_refused = False
         for memory, units in enumerate(inside):
-            plan = known[memory] if memory in known else self._plan(units, memory)
+            there = runs[memory] if runs else ()
+            plan = known[memory] if memory in known else self._plan(units, memory, there)
             if not plan.has_offsets and memory in self._whole:
                 plan = self._restrict(memory, units)
             if not plan.has_offsets:
-                self._avoid(plan, units, memory)
+                self._avoid(plan, units, memory, there)
                 return None
             plans.append(plan)
         return tuple(plans)
@@ -287,7 +370,7 @@ class _Search:
         part, whole = self._question.part(units, memory), self._whole[memory]
         return check_plan(part, Plan.of(part, [whole.offset(id) for id in part.ids]))
 
-    def _avoid(self, plan: Plan, units: Sequence[int], memory: int) -> None:
+    def _avoid(self, plan: Plan, units: Sequence[int], memory: int, runs: Sequence[Run]) -> None:
         """Refuse what is proved not to fit, or choose less if it was not found in time."""
         if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
             self._is_refused = True
@@ -298,10 +381,16 @@ class _Search:
                 for unit in units
                 if any(ids[row] in names for row in self._question.units[unit])
             ]
-            refused = [self._places.find(unit, memory) for unit in found or units]
+            held = [run for run in runs if self._question.name_run(run) in names]
+            if not found and not held:
+                found, held = list(units), list(runs)
+            refused = [self._places.find(unit, memory) for unit in found]
+            for at, run in enumerate(self._places.run):
+                if run in held and self._places.memory[at] == memory:
+                    refused.append(at)
             self._places.refused.append([at for at in refused if at is not None])
             return
-        part = self._question.part(units, memory)
+        part = self._question.part(units, memory, runs)
         peak, capacity = quick_plan(part, timeout=self._seconds).peak, part.capacity or 0
         self._unused[memory] += max(1, capacity // 100, (peak or 0) - capacity)
 

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from memplan.errors import PlanError, quoted
 from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.referee.moves import MemoryClaim, StretchClaim, count_moved, with_pieces
 from memplan.referee.plans import verify
 
 __all__ = ["MemoryClaim", "verify_assigned"]
-
-
-class MemoryClaim(Protocol):
-    """What the referee has to know of a memory; see `memplan.Memory`."""
-
-    @property
-    def name(self) -> str:
-        """For errors."""
-
-    @property
-    def capacity(self) -> int | None:
-        """In bytes; `None` for no limit."""
-
-    @property
-    def read(self) -> int:
-        """What reading a byte costs."""
-
-    @property
-    def write(self) -> int:
-        """What writing a byte costs."""
-
-    @property
-    def alignment(self) -> int:
-        """What every offset is a multiple of."""
 
 
 def verify_assigned(
@@ -46,6 +22,8 @@ def verify_assigned(
     allowed: Mapping[str, Iterable[str]],
     accessed: Mapping[str, tuple[int, int]],
     apart: Iterable[tuple[str, str]] = (),
+    stretches: Sequence[StretchClaim] = (),
+    steps: Mapping[str, Sequence[tuple[int, int, int]]] | None = None,
 ) -> int:
     """Check that every buffer is placed in one memory, and that each plan is valid there.
 
@@ -61,11 +39,15 @@ def verify_assigned(
         By id: how many of its bytes are read, and written.
     apart
         Pairs of ids that lie in different memories.
+    stretches
+        When buffers are in another memory than their home.
+    steps
+        By id of a buffer that moves: its accesses, as (time, bytes read, bytes written).
 
     Returns
     -------
     int
-        What all accesses cost.
+        What all accesses cost, and all copies.
 
     Raises
     ------
@@ -74,7 +56,7 @@ def verify_assigned(
     """
     if len(memories) != len(plans):
         raise PlanError(f"there are {len(plans)} plans for {len(memories)} memories")
-    where = _find_memories(problem, memories, plans)
+    where = _find_memories(problem, memories, plans, {each.copy for each in stretches})
     for id, names in allowed.items():
         if where[id].name not in set(names):
             raise PlanError(f"buffer {quoted(id)} may not lie in {quoted(where[id].name)}")
@@ -87,25 +69,39 @@ def verify_assigned(
     for rows in problem.groups:
         if len({where[problem.ids[row]].name for row in rows}) > 1:
             raise PlanError(f"the group of {quoted(problem.ids[rows[0]])} is in two memories")
+    moved = count_moved(problem, memories, where, allowed, stretches, steps or {})
+    for id in moved:
+        read, written = (sum(each[side] for each in (steps or {})[id]) for side in (1, 2))
+        if accessed[id] != (read, written):
+            raise PlanError(f"the accesses of {quoted(id)} are not those of its times")
     for memory, plan in zip(memories, plans, strict=True):
         inside = [row for row, id in enumerate(problem.ids) if where[id] is memory]
-        part = problem.subset(np.array(inside, np.int64)).with_alignment(memory.alignment)
+        part = problem.subset(np.array(inside, np.int64))
+        there = [each for each in stretches if each.memory == memory.name]
+        if there:
+            part = with_pieces(problem, part, there)
         try:
-            verify(part.with_capacity(memory.capacity), plan)
+            verify(part.with_alignment(memory.alignment).with_capacity(memory.capacity), plan)
         except PlanError as error:
             raise PlanError(f"{memory.name}: {error}") from None
-    return sum(
+    return sum(moved.values()) + sum(
         accessed[id][0] * memory.read + accessed[id][1] * memory.write
         for id, memory in where.items()
+        if id not in moved
     )
 
 
 def _find_memories(
-    problem: Problem, memories: Sequence[MemoryClaim], plans: Sequence[Plan]
+    problem: Problem,
+    memories: Sequence[MemoryClaim],
+    plans: Sequence[Plan],
+    copies: Collection[str],
 ) -> dict[str, MemoryClaim]:
     where: dict[str, MemoryClaim] = {}
     for memory, plan in zip(memories, plans, strict=True):
         for id in plan.ids:
+            if id in copies:
+                continue
             if id in where:
                 raise PlanError(
                     f"buffer {quoted(id)} is in {quoted(where[id].name)} and {quoted(memory.name)}"

@@ -1,0 +1,96 @@
+"""Runs: for how long a buffer whose home is a slow memory can be in a faster one.
+
+A run goes from one access of the buffer to a later one, and all accesses between them are in the
+faster memory. Its bytes are copied from the home before, unless the first access writes all of
+them; they are copied back after it if they were changed, and are read again later. Two runs of a
+buffer never share a moment, so the moment of an access is held once. A run saves what its accesses
+cost less, minus its copies; a run over all accesses saves the copy back too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memplan.memories.accesses import Access
+from memplan.memories.memory import Memory
+from memplan.problem import Problem
+from memplan.problem.columns import NONE
+
+__all__ = ["Run", "can_move", "list_runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A buffer is in a faster memory from one access to a later one.
+
+    Attributes
+    ----------
+    row
+        The buffer.
+    number
+        Of its first access, from 1.
+    start, end
+        The bytes are there during `[start, end)`.
+    fetched, stored
+        Whether they are copied from the home before, and back after it.
+    """
+
+    row: int
+    number: int
+    start: int
+    end: int
+    fetched: bool
+    stored: bool
+
+
+def can_move(problem: Problem) -> list[bool]:
+    """Return which rows can leave their home: not groups, buffers with gaps, listed conflicts.
+
+    The bytes of a gap are lost, a group is in one memory, and streams have no common time.
+    """
+    stays = problem.group != NONE
+    stays[problem.gap_buffer] = True
+    stays[problem.conflicts.pairs().ravel()] = True
+    found: list[bool] = (~stays & (problem.size > 0)).tolist()
+    return found
+
+
+def list_runs(
+    problem: Problem, row: int, accesses: Sequence[Access], home: Memory, fast: Memory
+) -> Iterator[tuple[Run, int]]:
+    """Yield each run of a buffer that saves something, with what it saves."""
+    size, start, end = (int(each[row]) for each in (problem.size, problem.start, problem.end))
+    fetch, store = size * (home.read + fast.write), size * (fast.read + home.write)
+    saved = np.cumsum(
+        [0]
+        + [
+            each.read * (home.read - fast.read) + each.written * (home.write - fast.write)
+            for each in accesses
+        ]
+    )
+    for first, access in enumerate(accesses):
+        if first > 0 or start < access.time:
+            fetched = access.read > 0 or access.written < size
+        else:  # what is written first may be read in the same step
+            fetched = access.written == 0
+        is_changed = False
+        for last in range(first, len(accesses)):
+            is_changed |= accesses[last].written > 0
+            stored = is_changed and _is_needed(accesses[last + 1 :], size, end, accesses[-1].time)
+            worth = int(saved[last + 1] - saved[first]) - fetch * fetched - store * stored
+            if worth > 0:
+                times = access.time, accesses[last].time + 1
+                yield Run(row, first + 1, *times, fetched, stored), worth
+
+
+def _is_needed(later: Sequence[Access], size: int, end: int, last: int) -> bool:
+    """Return whether bytes are read after this, or live beyond the last access."""
+    for access in later:
+        if access.read > 0:
+            return True
+        if access.written >= size:
+            return False
+    return end > last + 1

@@ -1,0 +1,249 @@
+"""Tests of buffers that move between memories, against every way to move them and the referee."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, pairwise, product
+from typing import Any, NamedTuple
+
+import oracle
+import pytest
+from rounds import rounds
+
+import memplan as mp
+from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.memories import Stretch
+from memplan.referee import verify_assigned
+from memplan.sources import of_graph
+
+FAST = mp.Memory("sram", 10, 0, 0)
+SLOW = mp.Memory("psram", None, 1, 1)
+
+
+class Way(NamedTuple):
+    """Where a buffer is: its cost, and what it holds in each memory with a limit, as spans."""
+
+    cost: int
+    held: tuple[tuple[int, int, int], ...]  # memory, start, end
+
+
+def draw_case(
+    rng: random.Random,
+) -> tuple[mp.Problem, list[mp.Memory], dict[str, list[tuple[int, int, int]]]]:
+    """Return up to four buffers with their accesses, and two or three memories."""
+    memories = [mp.Memory("a", rng.randint(2, 8), *sorted(rng.choices(range(3), k=2)))]
+    if rng.random() < 0.4:
+        memories.append(mp.Memory("b", rng.randint(2, 8), 3, 3))
+    memories.append(mp.Memory("c", None, rng.randint(3, 6), rng.randint(3, 6)))
+    buffers, accesses = [], {}
+    for row in range(rng.randint(1, 4)):
+        start = rng.randrange(4)
+        end = start + rng.randint(1, 5)
+        unit = rng.choice((1, 1, 2))
+        buffers.append(mp.Buffer(str(row), start, end, rng.randint(1, 5), unit))
+        times = sorted(rng.sample(range(start, end), min(end - start, rng.randint(1, 3))))
+        each = [(time, rng.randint(0, 2), rng.randint(0, 1)) for time in times]
+        accesses[str(row)] = [one for one in each if one[1] or one[2]]
+    reserved = [(0, 1)] if rng.random() < 0.2 else []
+    return mp.Problem(buffers, reserved=reserved), memories, accesses
+
+
+def list_ways(
+    buffer: mp.Buffer, memories: list[mp.Memory], accesses: list[tuple[int, int, int]]
+) -> list[Way]:
+    """Return every way to keep or move a buffer, with the cost of each by the definition."""
+    home = len(memories) - 1
+    ways = []
+    for number, memory in enumerate(memories):
+        if memory.capacity is None or buffer.size <= memory.capacity:
+            cost = sum(
+                buffer.size * (reads * memory.read + writes * memory.write)
+                for _, reads, writes in accesses
+            )
+            held = () if number == home else ((number, buffer.start, buffer.end),)
+            ways.append(Way(cost, held))
+    runs = [
+        (number, first, last)
+        for number, memory in enumerate(memories[:home])
+        if buffer.size <= (memory.capacity or 0)
+        for first in range(len(accesses))
+        for last in range(first, len(accesses))
+    ]
+    for count in range(1, len(accesses) + 1):
+        for some in combinations(runs, count):
+            chosen = sorted(some, key=lambda run: run[1])
+            if all(one[2] < two[1] for one, two in pairwise(chosen)):
+                ways += run_all(buffer, memories, accesses, chosen)
+    return ways
+
+
+def run_all(
+    buffer: mp.Buffer,
+    memories: list[mp.Memory],
+    accesses: list[tuple[int, int, int]],
+    chosen: list[tuple[int, int, int]],
+) -> list[Way]:
+    """Return the way that some runs are, with each choice of copies that gives right bytes."""
+    home, size, found = memories[-1], buffer.size, []
+    is_new = bool(accesses) and accesses[0][0] == buffer.start and accesses[0][2] > 0
+    for copies in product((False, True), repeat=2 * len(chosen)):
+        version = 0  # of the newest bytes; a place that has them has their number
+        at_home, cost, is_right, copy = (None if is_new else 0), 0, True, None
+        for at, (_, reads, writes) in enumerate(accesses):
+            run = next((n for n, each in enumerate(chosen) if each[1] <= at <= each[2]), None)
+            place = home if run is None else memories[chosen[run][0]]
+            if run is not None and chosen[run][1] == at:
+                copy = None
+                if copies[2 * run]:
+                    is_right &= at_home == version
+                    copy, cost = at_home, cost + size * (home.read + place.write)
+            there = at_home if run is None else copy
+            if reads and not (at == 0 and is_new):
+                is_right &= there == version
+            cost += size * (reads * place.read + writes * place.write)
+            version += writes > 0
+            if writes and run is None:
+                at_home = version
+            elif writes:
+                copy = version
+            if run is not None and chosen[run][2] == at and copies[2 * run + 1]:
+                is_right &= copy == version
+                at_home, cost = copy, cost + size * (place.read + home.write)
+        if accesses and accesses[-1][0] + 1 < buffer.end:
+            is_right &= at_home == version
+        if is_right:
+            spans = ((run[0], accesses[run[1]][0], accesses[run[2]][0] + 1) for run in chosen)
+            found.append(Way(cost, tuple(spans)))
+    return found[:1] if not found else [min(found)]
+
+
+def find_least(
+    problem: mp.Problem, memories: list[mp.Memory], accesses: dict[str, list[tuple[int, int, int]]]
+) -> int:
+    """Return what the best way costs, by trying all."""
+    buffers = list(problem.buffers)
+    ways = [list_ways(each, memories, accesses[each.id]) for each in buffers]
+
+    @cache
+    def is_fitting(number: int, pieces: tuple[tuple[int, int, int], ...]) -> bool:
+        rows = [
+            replace(buffers[row], id=str(at), start=start, end=end)
+            for at, (row, start, end) in enumerate(pieces)
+        ]
+        part = mp.Problem(rows, reserved=problem.reserved)
+        return oracle.fit(part, memories[number].capacity or 0) is not None
+
+    for cost, picked in sorted(
+        (sum(way.cost for way in picked), picked) for picked in product(*ways)
+    ):
+        held = [(m, row, a, b) for row, way in enumerate(picked) for m, a, b in way.held]
+        if all(
+            is_fitting(number, tuple(each[1:] for each in held if each[0] == number))
+            for number in range(len(memories) - 1)
+        ):
+            return cost
+    raise AssertionError("everything fits into the last memory")
+
+
+@pytest.mark.parametrize("seed", range(rounds(2, 200)))
+def test_what_moves_is_that_of_brute_force(seed: int) -> None:
+    """Tests traffic, bound and status; the referee has checked that accesses find their bytes."""
+    rng = random.Random(seed)
+    for _ in range(rounds(30, 100)):
+        problem, memories, accesses = draw_case(rng)
+        best = find_least(problem, memories, accesses)
+        found = mp.assign(problem, memories, accesses, residency=True)
+        assert (found.traffic, found.bound, str(found.status)) == (best, best, "optimal")
+
+
+def test_a_buffer_leaves_between_its_accesses() -> None:
+    """Tests a buffer that makes room for another one, and comes back for its last read."""
+    problem = mp.Problem([mp.Buffer("x", 0, 9, 10), mp.Buffer("y", 2, 7, 10)])
+    accesses = {"x": [(0, 0, 1), (1, 2, 0), (7, 1, 0), (8, 2, 0)], "y": [(2, 0, 1), (6, 3, 0)]}
+    still = mp.assign(problem, [FAST, SLOW], accesses)
+    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    assert (still.traffic, still.stretches) == (40, ())
+    assert (found.traffic, found.bound) == (20, 20)
+    assert found.memory_of("x") == "psram"
+    assert found.stretches == (
+        Stretch("x", "x@1", "sram", 0, 2, fetched=False, stored=True),
+        Stretch("x", "x@3", "sram", 7, 9, fetched=True, stored=False),
+    )
+    assert set(found.plans[0].ids) == {"y", "x@1", "x@3"}
+
+
+def test_a_program_says_when_it_reads_and_writes() -> None:
+    """Tests a graph: its long connection moves out and back, and nothing else has to."""
+    names = ("in", "skip", "b", "c", "out")
+    kinds = (Kind.INPUT, Kind.INTERMEDIATE, Kind.INTERMEDIATE, Kind.INTERMEDIATE, Kind.OUTPUT)
+    tensors = tuple(Tensor(name, 100, kind) for name, kind in zip(names, kinds, strict=True))
+    graph = Graph(
+        "net",
+        tensors,
+        (
+            Operator("first", "RELU", (0,), (1,)),
+            Operator("second", "RELU", (1,), (2,)),
+            Operator("third", "RELU", (2,), (3,)),
+            Operator("add", "ADD", (3, 1), (4,)),
+        ),
+        (0,),
+        (4,),
+    )
+    memories = [replace(FAST, capacity=200), SLOW]
+    still = mp.assign(of_graph(graph), memories)
+    found = mp.assign(of_graph(graph), memories, residency=True)
+    assert found.traffic <= still.traffic
+    assert found.bound <= found.traffic
+    assert set(found.accessed) == set(names)
+
+
+def test_what_cannot_move_stays() -> None:
+    """Tests that groups, gaps and listed conflicts stay, and names what is missing."""
+    rows = [mp.Buffer("x", 0, 9, 10), mp.Buffer("y", 2, 7, 10)]
+    accesses = {"x": [(0, 0, 1), (1, 2, 0), (8, 2, 0)], "y": [(2, 0, 1), (6, 3, 0)]}
+    for problem in (
+        mp.Problem(rows, conflicts=["xy"]),
+        mp.Problem([replace(rows[0], gaps=(mp.Gap(3, 5),)), rows[1]]),
+    ):
+        assert mp.assign(problem, [FAST, SLOW], accesses, residency=True).stretches == ()
+    two = mp.Problem(rows)
+    for wrong, options, words in (
+        ({"x": (1, 1)}, {}, "its accesses need times"),
+        ({"x": [(9, 1, 0)]}, {}, "cannot be accessed at 9: .* from 0 to 8"),
+        ({"x": [(1, 1, 0), (1, 0, 1)]}, {}, "cannot be accessed at 1"),
+        (accesses, {"apart": [("x", "y")]}, "buffers that are apart cannot move"),
+    ):
+        with pytest.raises(mp.MemplanError, match=words):
+            mp.assign(two, [FAST, SLOW], wrong, residency=True, **options)  # type: ignore[arg-type]
+
+
+def test_the_referee_follows_the_bytes() -> None:
+    """Tests stretches that are changed by hand: each access must find its bytes."""
+    problem = mp.Problem([mp.Buffer("x", 0, 9, 10), mp.Buffer("y", 2, 7, 10)])
+    steps = {"x": [(0, 0, 10), (1, 20, 0), (7, 10, 0), (8, 20, 0)], "y": [(2, 0, 10), (6, 30, 0)]}
+    accesses = {id: [(t, r // 10, w // 10) for t, r, w in each] for id, each in steps.items()}
+    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    first, second = found.stretches
+
+    def check(stretches: list[Stretch], **options: Any) -> int:
+        given: dict[str, Any] = {"allowed": {}, "accessed": found.accessed, "steps": steps}
+        return verify_assigned(
+            problem, found.memories, found.plans, stretches=stretches, **(given | options)
+        )
+
+    assert check([first, second]) == found.traffic
+    for stretches, options, words in (
+        ([first], {}, '"x@3" is in .*plan but not in the problem|"x@3"'),
+        ([replace(first, stored=False), second], {}, "copied from its home, which has not"),
+        ([first, replace(second, fetched=False)], {}, 'in "sram", which has not its bytes'),
+        ([replace(first, fetched=True), second], {}, "copied from its home, which has not"),
+        ([first, replace(second, start=1)], {}, "moves at 1, which is not after 2"),
+        ([first, replace(second, memory="psram")], {}, "sram: |which is its home"),
+        ([first, second], {"allowed": {"x": ["psram"]}}, "may not lie"),
+        ([first, second], {"steps": {}}, "have no times"),
+        ([first, second], {"accessed": {"x": (0, 0), "y": (30, 10)}}, "not those of its times"),
+    ):
+        with pytest.raises(mp.PlanError, match=words):
+            check(stretches, **options)
