@@ -147,7 +147,7 @@ def compute_sizes(
     if request is not None and output is not None:
         try:
             return request(board.unit, operator, inputs, output)
-        except (IndexError, ZeroDivisionError):  # an input or options are left out
+        except (IndexError, ValueError, ZeroDivisionError):  # inputs, axes or options are missing
             return None
     if operator.type == "ADD_N":  # an array of pointers
         return (board.pointer * len(inputs),)

@@ -148,12 +148,13 @@ def count_kernel_sums(
     unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
 ) -> int:
     """Return the bytes of sums over weights that a kernel keeps for good on Helium."""
-    source = inputs[0] if inputs else None
-    if unit != "mve" or source is None or source.dtype != "int8":
+    if unit != "mve" or operator.type not in ("FULLY_CONNECTED", "SVDF") or len(inputs) < 2:
         return 0
-    weights = need(inputs, 1)
+    source, weights = inputs[:2]
+    if source is None or weights is None or source.dtype != "int8" or not weights.shape:
+        return 0
     if operator.type == "SVDF":
         return 4 * weights.shape[0]
-    if operator.type != "FULLY_CONNECTED" or weights.dtype == "int4" or not weights.data:
+    if weights.dtype == "int4" or not weights.data or not output.shape:
         return 0
     return 0 if _is_wide(weights, output) else 4 * output.shape[-1]
