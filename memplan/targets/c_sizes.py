@@ -14,12 +14,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
+from math import lcm, prod
+
+import numpy as np
 
 from memplan.envelopes import Envelope, Pieces
 from memplan.errors import MemplanError
-from memplan.polynomials import Polynomials
-from memplan.problem.columns import Column
+from memplan.problem.columns import MAX_BYTES, Column
 from memplan.targets import _c_names as c
 
 __all__ = ["write_sizes_header"]
@@ -49,20 +52,80 @@ def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
             "the buffers differ between sizes, so that no one table has them; the plan for all "
             "sizes (.json) does"
         )
+    if not len(found.scenarios[0].template):
+        raise MemplanError("no buffer is planned, so that a header would be empty")
     pieces = found.scenarios[0].bytes
-    if not isinstance(pieces, Pieces) or len(pieces.parts) > 1:
+    if not isinstance(pieces, Pieces):
         raise MemplanError(
             "the bytes of the buffers are no polynomials of the dimensions, so that a program "
             "cannot compute them; the plan for all sizes (.json) holds at each"
         )
-    ((_, polynomials),) = pieces.parts
+    tables = _Tables.of(pieces, [axis[-1] for axis in found.range.axes])
     below = [rows for layer in found.layers for rows in layer.relation.below]
-    if polynomials.factors.size + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
-        raise MemplanError("the tables of a C header would be too large; ask for fewer sizes")
-    return "\n".join(_lines(found, polynomials, pieces.unit, name)) + "\n"
+    if len(tables.factors) + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
+        raise _too_large()
+    return "\n".join(_lines(found, tables, name)) + "\n"
 
 
-def _lines(found: Envelope, polynomials: Polynomials, unit: Column, title: str) -> Iterator[str]:
+def _too_large() -> MemplanError:
+    return MemplanError("the tables of a C header would be too large; ask for fewer sizes")
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Polynomials with common terms and one divisor, as the tables of a header.
+
+    Attributes
+    ----------
+    powers
+        Of each dimension in each term.
+    factors
+        By part, term and buffer, in units of 1 / `divisor`.
+    divisor
+        See `factors`.
+    unit
+        Bytes to which each size is rounded up.
+    periods
+        Of the dimensions.
+    part
+        By kind of remainders: which part it has; the number of parts for none.
+    """
+
+    powers: tuple[tuple[int, ...], ...]
+    factors: tuple[int, ...]
+    divisor: int
+    unit: tuple[int, ...]
+    periods: tuple[int, ...]
+    part: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pieces: Pieces, ends: Sequence[int]) -> _Tables:
+        """Return the tables for sizes up to these ends.
+
+        Raises
+        ------
+        MemplanError
+            If a sum would not fit into 64 bits.
+        """
+        parts = [polynomials for _, polynomials in pieces.parts]
+        powers = sorted({tuple(row) for each in parts for row in each.powers.tolist()})
+        divisor = lcm(*(each.divisor for each in parts))
+        factors: list[int] = []
+        for each in parts:
+            scale = divisor // each.divisor
+            if max(each.bounds(ends), default=0) * scale > MAX_BYTES:
+                raise _too_large()
+            rows = dict(zip(map(tuple, each.powers.tolist()), each.factors.tolist(), strict=True))
+            none = [0] * each.factors.shape[1]
+            factors += [scale * value for term in powers for value in rows.get(term, none)]
+        part = [len(parts)] * prod(pieces.periods)
+        for number, (remainder, _) in enumerate(pieces.parts):
+            part[int(np.ravel_multi_index(remainder, pieces.periods))] = number
+        unit = tuple(pieces.unit.tolist())
+        return cls(tuple(powers), tuple(factors), divisor, unit, pieces.periods, tuple(part))
+
+
+def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     upper = c.make_prefix(title)
     lower, asked, problem = upper.lower(), found.range, found.scenarios[0].template
     dims = [f"dim_{word}" for word in c.make_identifiers(asked.names)]
@@ -96,7 +159,7 @@ def _lines(found: Envelope, polynomials: Polynomials, unit: Column, title: str) 
     yield ""
     parameters = ", ".join(f"uint64_t {dim}" for dim in dims)
     yield f"static inline uint64_t {lower}_plan({parameters}, uint64_t* offset) {{"
-    for line in _body(found, polynomials, unit, upper, dims):
+    for line in _body(found, tables, upper, dims):
         yield f"  {line}"
     yield "}"
     yield ""
@@ -106,16 +169,20 @@ def _lines(found: Envelope, polynomials: Polynomials, unit: Column, title: str) 
 # The function behind its tables; the words in capitals are those of the header.
 _BODY = """\
 uint64_t size[COUNT], at[COUNT], best = NONE;
+uint32_t kind = 0;
 if (LIMITS) return NONE;
+for (int k = 0; k < DIMS; ++k) kind = kind * period[k] + (uint32_t)(dim[k] % period[k]);
+if (part[kind] == PARTS) return NONE;
 for (int row = 0; row < COUNT; ++row) {
   int64_t sum = 0;
   for (int term = 0; term < TERMS; ++term) {
-    int64_t value = factor[term * COUNT + row];
+    int64_t value = factor[(part[kind] * TERMS + term) * COUNT + row];
     for (int k = 0; k < DIMS; ++k) {
       for (int p = 0; p < power[term * DIMS + k]; ++p) value *= (int64_t)dim[k];
     }
     sum += value;
   }
+  if (sum < 0) return NONE;
   size[row] = ((uint64_t)sum / DIVISORu + unit[row] - 1u) / unit[row] * unit[row];
 }
 for (int plan = 0; plan < PLANS; ++plan) {
@@ -139,17 +206,18 @@ return best;
 """
 
 
-def _body(
-    found: Envelope, polynomials: Polynomials, unit: Column, upper: str, dims: Sequence[str]
-) -> Iterator[str]:
+def _body(found: Envelope, tables: _Tables, upper: str, dims: Sequence[str]) -> Iterator[str]:
     """Yield the lines of the function: tables, the sizes, and the best of the relations."""
     order = [row for layer in found.layers for row in layer.relation.order]
     below = [rows for layer in found.layers for rows in layer.relation.below]
     ends = [0, *accumulate(map(len, below))]
     flat = [row for rows in below for row in rows]
-    yield from _define("uint8_t power", polynomials.powers.ravel())
-    yield from _define("int64_t factor", polynomials.factors.ravel().tolist())
-    yield from _define("uint64_t unit", unit, "u")
+    yield from _define("uint32_t period", tables.periods, "u")
+    yield "/* By remainders of the dimensions: which of the polynomials. */"
+    yield from _define("uint32_t part", tables.part, "u")
+    yield from _define("uint8_t power", [power for term in tables.powers for power in term])
+    yield from _define("int64_t factor", tables.factors)
+    yield from _define("uint64_t unit", tables.unit, "u")
     yield from _define("uint64_t alignment", found.scenarios[0].template.alignment, "u")
     yield "/* By plan: the buffers from below to above, and those directly below each. */"
     yield from _define("uint32_t order", order)
@@ -166,9 +234,10 @@ def _body(
         "COUNT": f"{upper}_BUFFER_COUNT",
         "NONE": f"{upper}_NO_SIZE",
         "LIMITS": " || ".join(limits),
-        "TERMS": str(len(polynomials.powers)),
+        "PARTS": f"{len(tables.factors) // (len(tables.powers) * len(tables.unit))}u",
+        "TERMS": str(len(tables.powers)),
         "DIMS": str(len(dims)),
-        "DIVISOR": str(polynomials.divisor),
+        "DIVISOR": str(tables.divisor),
         "PLANS": str(len(found.layers)),
     }
     yield from re.sub("[A-Z]{4,}", lambda word: words[word[0]], _BODY).splitlines()

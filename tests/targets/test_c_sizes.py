@@ -19,6 +19,8 @@ from memplan.problem import Buffer, Problem
 from memplan.targets.c_sizes import write_sizes_header
 
 MODEL = Path(__file__).parents[2] / "examples" / "models" / "branches.onnx"
+pytestmark = pytest.mark.slow
+
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 LANGUAGES = [("-std=c99", "-x", "c"), ("-std=c++17", "-x", "c++")]
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -93,6 +95,26 @@ def test_the_function_is_exact_at_every_size(
 
 
 @needs_compiler
+def test_remainders_have_polynomials_of_their_own(tmp_path: Path) -> None:
+    """Tests pictures that are halved and rounded up, and sizes that are left out."""
+
+    def program(a: int, b: int) -> Problem:
+        half, quarter = -(-b // 2), -(-b // 4)
+        sizes = (3 * b, 16 * half * half, 40 * quarter, half * (half + 1) // 2)
+        return Problem(Buffer(str(at), at, at + 2, a * size) for at, size in enumerate(sizes))
+
+    found = mp.envelope(program, {"a": range(1, 9), "b": "1:160"})
+    assert "remainder of 4" in found.how
+    made = run_c(tmp_path, found, COMPILERS[0], LANGUAGES[0])
+    assert [peak for peak, *_ in made] == found.peaks.tolist()
+    odd = mp.envelope(program, {"a": "1:40", "b": "1:159:2"})
+    steps = run_c(tmp_path, odd, COMPILERS[0], LANGUAGES[0])
+    peaks = np.array([peak for peak, *_ in steps], np.float64).reshape(40, 159)
+    assert (peaks[:, ::2] == odd.peaks.reshape(40, 80)).all()
+    assert (peaks[:, 1::2] == 2.0**64).all()
+
+
+@needs_compiler
 def test_the_command_writes_a_header(tmp_path: Path) -> None:
     """Tests the header of a model."""
     pytest.importorskip("onnx")
@@ -109,6 +131,10 @@ def test_what_no_table_has_is_refused() -> None:
     odd = mp.envelope(lambda a: Problem([Buffer("x", 0, 1, 7 * (a % 3) + 1)]), {"a": range(1, 30)})
     with pytest.raises(MemplanError, match="are no polynomials"):
         write_sizes_header(odd)
+    empty = mp.envelope(lambda a: Problem([]), {"a": (1, 2)})
+    assert empty.peak_at(a=1) == 0
+    with pytest.raises(MemplanError, match="no buffer is planned"):
+        write_sizes_header(empty)
     other = mp.envelope(lambda a: Problem([Buffer(f"x{a}", 0, 1, 8)]), {"a": (1, 2)})
     with pytest.raises(MemplanError, match="buffers differ between sizes"):
         write_sizes_header(other)
