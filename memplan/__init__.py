@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memplan.analysis.compare import compare
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
-    from memplan.apart import Apart, plan_apart
+    from memplan.apart import Apart, Waits, plan_apart, plan_waits
     from memplan.envelopes import Envelope, envelope
     from memplan.errors import (
         FormatError,
@@ -87,6 +87,7 @@ __all__ = [
     "Together",
     "Tradeoff",
     "UnsupportedError",
+    "Waits",
     "__version__",
     "arrange",
     "assign",
@@ -104,6 +105,7 @@ __all__ = [
     "plan_model",
     "plan_paths",
     "plan_together",
+    "plan_waits",
     "recompute",
     "reorder",
     "save",
@@ -120,6 +122,8 @@ __all__ = [
 _HOMES = {
     "Apart": "memplan.apart",
     "plan_apart": "memplan.apart",
+    "Waits": "memplan.apart",
+    "plan_waits": "memplan.apart",
     "Arranged": "memplan.pipeline",
     "arrange": "memplan.pipeline",
     "Blocks": "memplan.memories",

@@ -96,6 +96,18 @@ def assign() -> mp.Assigned:
     return mp.assign(RESIDUAL, [mp.Memory("sram", 1 << 15), mp.Memory("psram", read=8, write=8)])
 
 
+def on_streams() -> Loaded:
+    """Return a program on two streams, of which one has to wait if it gets 20 bytes."""
+    tensors = tuple(Tensor(name, 10, Kind.INTERMEDIATE) for name in ("a", "b", "c"))
+    operators = (
+        Operator("make", "OP", (), (0,)),
+        Operator("use", "OP", (0,), ()),
+        Operator("other", "OP", (), (1,), stream=1),
+        Operator("last", "OP", (1,), (2,), stream=1),
+    )
+    return of_graph(Graph("streams", tensors, operators, (), ()))
+
+
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Apart": lambda: mp.plan_apart(make_problem(), {}),
@@ -129,6 +141,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Stretch": lambda: mp.Stretch("a", "a@1", "sram", 2, 4, fetched=True, stored=False),
     "Together": lambda: mp.plan_together([make_problem(), make_problem()], names=["a", "b"]),
     "Tradeoff": lambda: mp.tradeoff(skip(), points=2),
+    "Waits": lambda: mp.plan_waits(on_streams(), capacity=20),
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
     "arrange": None,  # arranged
@@ -147,6 +160,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),
     "plan_blocks": None,  # blocks
     "plan_together": None,  # together
+    "plan_waits": None,  # waits
     "recompute": None,  # recomputed
     "reorder": None,  # reordered
     "save": None,

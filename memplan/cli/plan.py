@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import blocks, envelope, fit, options, output, reading, together
+from memplan.cli import apart, blocks, envelope, fit, options, output, reading, together
 from memplan.cli.inputs import keep_each
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
@@ -40,6 +40,7 @@ def command(
     search: options.Search,
     shared: options.Together,
     on: options.OnBoard,
+    sharing: apart.Sharing,
     others: Annotated[
         list[str] | None,
         typer.Argument(
@@ -139,6 +140,8 @@ def command(
         "--pin": bool(constraints.pin),
         "--reserve": bool(constraints.reserve),
         "--block-limit": block_limit is not None,
+        "--penalties": sharing.penalties is not None,
+        "--sync": sharing.sync is not None,
     }
     if envelope.has_ranges(model.dim):
         of_one |= {
@@ -160,6 +163,16 @@ def command(
         return
     if others:
         raise typer.BadParameter("several programs need --together", param_hint="'MORE'")
+    if sharing.option is not None:
+        one_search = {"--block-limit": block_limit is not None, "--in-place": model.in_place}
+        output.refuse_given(
+            {**single, **one_search}, f"it says nothing about the plan of {sharing.option}"
+        )
+        output.check_outputs({"--output": out, "--sync": sharing.sync}, input)
+        output.check_libraries(input)
+        loaded = reading.read_input(input, model, constraints, on.find())
+        apart.run(loaded, sharing, out, as_json=as_json, quiet=quiet, **vars(search))
+        return
     if block_limit is not None:
         output.refuse_given(single, "it is of one arena; leave out --block-limit")
         output.check_libraries(input)

@@ -509,7 +509,11 @@ class Problem(Immutable):
 
     def without_conflicts(self) -> Problem:
         """Return this problem without explicit conflicts, so that only lifetimes decide."""
-        return self._changed(conflicts=Conflicts.none(len(self)))
+        return self.with_conflicts([])
+
+    def with_conflicts(self, pairs: Iterable[tuple[int, int]]) -> Problem:
+        """Return this problem with these pairs of rows as its explicit conflicts."""
+        return self._changed(conflicts=Conflicts.of_pairs(len(self), pairs))
 
     def subset(self, rows: npt.ArrayLike) -> Problem:
         """Return a problem of these rows only, in this order."""

@@ -11,11 +11,11 @@ namespace memplan::apart {
 
 namespace {
 
-constexpr std::size_t kMostOut = 8;     // buffers that are taken out at once
-constexpr std::int64_t kRefresh = 256;  // rounds between two looks at the temperature
-constexpr std::int64_t kOfBarred = 20;  // what an illegal overlap costs, in mean costs
-constexpr int kCoolings = 64;           // of the temperature, from 1 to 0.12 mean costs
-constexpr double kCooling = 0.967413;   // of one step
+constexpr std::size_t kMostOut = 8;      // buffers that are taken out at once
+constexpr std::int64_t kRefresh = 256;   // rounds between two looks at the temperature
+constexpr std::int64_t kOfBarred = 100;  // what an illegal overlap costs, in mean costs
+constexpr int kCoolings = 64;            // of the temperature, from 1 to 0.12 mean costs
+constexpr double kCooling = 0.967413;    // of one step
 // Sums over 4096 neighbours and 32 reserved ranges do not overflow.
 constexpr std::int64_t kMostTotalHere = std::int64_t{1} << 40;
 constexpr std::int64_t kImpossible = std::int64_t{1} << 57;  // more than all neighbours together
@@ -147,8 +147,10 @@ class Ruin {
     choose();
     for (const BufferIdx b : out_) is_out_[b] = 0;
     std::int64_t before = 0;
+    std::int64_t barred = 0;  // how many overlaps come that no plan may have
     for (const BufferIdx b : out_) {
       before += paid(b);
+      barred -= count_barred(b);
       is_out_[b] = 1;
     }
     std::vector<Bytes>& old = old_;
@@ -168,13 +170,15 @@ class Ruin {
     std::int64_t work = 0;
     for (const BufferIdx b : order_) {
       after += put_back(b);
+      barred += count_barred(b);
       work += static_cast<std::int64_t>(model_.neighbours[b].size());
     }
     for (const BufferIdx b : out_) is_out_[b] = 0;
     const auto worse = static_cast<double>(after - before);
     if (worse <= 0 || worse < temperature * exponential(random_)) {
       cost_ += after - before;
-      if (cost_ < best_cost_ && is_legal()) {
+      barred_now_ += barred;
+      if (cost_ < best_cost_ && barred_now_ == 0) {
         best_cost_ = cost_;
         best_ = at_;
       }
@@ -232,13 +236,14 @@ class Ruin {
     return least;
   }
 
-  bool is_legal() const {
-    for (const BufferIdx b : movable_) {
-      for (const Neighbour& each : model_.neighbours[b]) {
-        if (each.pair == kBarred && meet(problem_, at_, b, each.other)) return false;
-      }
+  // How many overlaps a buffer has that no plan may have, with those that are not taken out.
+  std::int64_t count_barred(BufferIdx b) const {
+    std::int64_t count = 0;
+    for (const Neighbour& each : model_.neighbours[b]) {
+      const bool is_there = each.pair == kBarred && is_out_[each.other] == 0;
+      count += is_there && meet(problem_, at_, b, each.other) ? 1 : 0;
     }
-    return true;
+    return count;
   }
 
   const Model& model_;
@@ -249,9 +254,10 @@ class Ruin {
   std::vector<Bytes> best_;
   std::vector<std::int64_t> price_;  // by pair: its cost, in units so coarse that sums are small
   std::int64_t mean_ = 1;
-  std::int64_t barred_ = 0;     // what an overlap costs that no plan may have
-  std::int64_t cost_ = 0;       // now, with such overlaps
-  std::int64_t best_cost_ = 0;  // of the best plan
+  std::int64_t barred_ = 0;      // what an overlap costs that no plan may have
+  std::int64_t barred_now_ = 0;  // such overlaps now
+  std::int64_t cost_ = 0;        // now, with such overlaps
+  std::int64_t best_cost_ = 0;   // of the best plan
   std::vector<BufferIdx> movable_;
   std::vector<BufferIdx> hot_;  // those that paid at the last look
   std::vector<char> is_out_;

@@ -1,0 +1,101 @@
+"""Tests of `memplan plan --penalties` and `--sync`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import refused, told
+
+import memplan as mp
+from memplan.cli import main
+from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.sources.graph_json import write_graph
+
+ASKED = ("plan", "tiles.json", "--penalties", "pairs.csv")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own, in which are a problem, its penalties, and a program."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    mp.save(
+        mp.Problem([mp.Buffer(name, at, at + 1, 8) for at, name in enumerate("abc")]), "tiles.json"
+    )
+    Path("pairs.csv").write_text("first,second,cost\na,b,5\nb,c,5\na,c,2\n")
+    tensors = tuple(Tensor(name, 10, Kind.INTERMEDIATE) for name in ("a", "b", "c"))
+    operators = (
+        Operator("make", "OP", (), (0,)),
+        Operator("use", "OP", (0,), ()),
+        Operator("other", "OP", (), (1,), stream=1),
+        Operator("last", "OP", (1,), (2,), stream=1),
+    )
+    Path("streams.json").write_text(write_graph(Graph("s", tensors, operators, (), ())))
+
+
+def test_penalties_in_words_and_as_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the words, and that `verify` takes the plan that is written."""
+    lines = told(capsys, *ASKED, "--capacity", "20", "-o", "plan.json")
+    for line in (
+        "cost 2; proved: no plan costs less",
+        "shared 1 of 3 pairs",
+        "peak 16 bytes; proved: none at this cost is lower",
+        "a and c 2",
+    ):
+        assert line in lines
+    told(capsys, "verify", "tiles.json", "plan.json")
+
+
+def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the record of a plan, and that of none with exit code 1."""
+    assert main([*ASKED, "--capacity", "20", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["cost"], record["bound"], record["status"]) == (2, 2, "optimal")
+    assert record["met"] == [{"first": "a", "second": "c", "cost": 2}]
+    assert main([*ASKED, "--capacity", "7", "--json", "-o", "plan.json"]) == 1
+    told_now = capsys.readouterr()
+    assert json.loads(told_now.out)["status"] == "infeasible"
+    assert "plan.json was not changed" in told_now.err
+    assert not Path("plan.json").exists()
+
+
+def test_waits_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the plan is one of the program with waits, and not of the given one."""
+    asked = ("plan", "streams.json", "--capacity", "20", "--sync", "waits.json", "-o", "plan.json")
+    lines = told(capsys, *asked)
+    assert lines[-1] == "last (stream 1) use (stream 0)"
+    assert any(line.startswith("waits 1; ") for line in lines)
+    told(capsys, "verify", "waits.json", "plan.json")
+    assert main(["verify", "streams.json", "plan.json"]) == 1
+    capsys.readouterr()
+    assert main([*asked, "--json", "-q"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["waits"] == [{"operator": 3, "for": 1, "names": ["last", "use"]}]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "command"),
+    [
+        ("it needs --capacity", ASKED),
+        ("it needs --capacity", ("plan", "streams.json", "--sync", "waits.json")),
+        ("leave out --penalties", (*ASKED, "--sync", "waits.json", "--capacity", "9")),
+        ("is written as graph JSON", ("plan", "streams.json", "--sync", "x.csv")),
+        ("nothing about the plan of --penalties", (*ASKED, "--order", "--capacity", "9")),
+        ("nothing about the plan of --penalties", (*ASKED, "--in-place", "--capacity", "9")),
+        ("runs in one thread", (*ASKED, "--threads", "2", "--capacity", "9")),
+        ("has no operators", ("plan", "tiles.json", "--sync", "w.json", "--capacity", "9")),
+    ],
+)
+def test_wrong_options(
+    capsys: pytest.CaptureFixture[str], sentence: str, command: tuple[str, ...]
+) -> None:
+    """Tests that options that say nothing together are refused in a sentence."""
+    refused(capsys, sentence, *command)
+
+
+def test_errors_of_the_file_name_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a buffer that is not there."""
+    Path("pairs.csv").write_text("first,second,cost\na,x,5\n")
+    refused(capsys, 'pairs.csv:2: there is no buffer "x"', *ASKED, "--capacity", "9")
