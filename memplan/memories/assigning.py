@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from memplan.errors import MemplanError
-from memplan.memories.accesses import Given, count_bytes, list_accesses
+from memplan.memories.accesses import Access, Given, count_bytes, list_accesses
 from memplan.memories.assigned import Assigned
 from memplan.memories.memory import Memory, check_allowed, check_apart, check_memories
 from memplan.memories.question import Question
-from memplan.memories.search import find_assignment
+from memplan.memories.search import Found, find_assignment
 from memplan.plan import Status
 from memplan.planning import load_model
 from memplan.problem import Asked
 from memplan.referee import verify_assigned
+from memplan.solvers.limits import check_seconds
 
 __all__ = ["assign"]
 
@@ -89,7 +91,10 @@ def assign(
     timed = list_accesses(loaded, accesses) if residency else None
     accessed = count_bytes(loaded, accesses)
     question = Question(problem, given, accessed, may, pairs)
-    found = find_assignment(question, timeout, nodes, timed)
+    if timed is None:
+        found = find_assignment(question, timeout, nodes)
+    else:
+        found = _find_moves(question, timeout, nodes, timed)
     named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
     by_id = dict(zip(problem.ids, accessed, strict=True))
     moved = {each.buffer for each in found.stretches}
@@ -115,3 +120,19 @@ def assign(
         prices=found.prices,
         seconds=time.perf_counter() - begun,
     )
+
+
+def _find_moves(
+    question: Question,
+    timeout: float | None,
+    nodes: int | None,
+    accesses: Sequence[Sequence[Access]],
+) -> Found:
+    """Return the best of an assignment in which buffers move, and of one in which they stay."""
+    begun, given = time.perf_counter(), check_seconds(timeout)
+    still = find_assignment(question, None if given is None else given / 4, nodes)
+    left = None if given is None else max(0.0, given - (time.perf_counter() - begun))
+    moved = find_assignment(question, left, nodes, accesses)
+    if moved.traffic <= still.traffic:
+        return moved
+    return replace(still, bound=min(still.traffic, moved.bound))

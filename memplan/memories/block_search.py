@@ -277,10 +277,11 @@ class BlockSearch:
     def _unit(self) -> int:
         """A number of which all heights are multiples, if every buffer lies as low as it can."""
         own = self._problem
-        if own.has_pins or own.has_reserved:
-            return 1
-        windows = [own.gap_lower, own.gap_upper] if own.has_windows else []
-        columns = [own.size, own.alignment if own.has_alignment else own.size, own.lead, *windows]
+        fixed = [each for pair in own.reserved for each in (pair.lower, pair.upper)]
+        columns = [own.size, own.lead, np.array(fixed, np.int64)]
+        columns += [own.alignment] if own.has_alignment else []
+        columns += [own.gap_lower, own.gap_upper] if own.has_windows else []
+        columns += [own.pin[own.pin != NONE]]
         return gcd(*(int(each) for column in columns for each in np.unique(np.abs(column)))) or 1
 
     def _meets_bound(self) -> bool:

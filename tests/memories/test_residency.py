@@ -51,23 +51,29 @@ def draw_case(
 
 
 def list_ways(
-    buffer: mp.Buffer, memories: list[mp.Memory], accesses: list[tuple[int, int, int]]
+    buffer: mp.Buffer,
+    memories: list[mp.Memory],
+    roomy: set[int],
+    accesses: list[tuple[int, int, int]],
 ) -> list[Way]:
-    """Return every way to keep or move a buffer, with the cost of each by the definition."""
-    home = len(memories) - 1
-    ways = []
+    """Return every way to keep or move a buffer, with the cost of each by the definition.
+
+    Its home, if it moves, is the cheapest memory of the `roomy` ones, with room for all that fits.
+    """
+    ways, costs = [], {}
     for number, memory in enumerate(memories):
         if memory.capacity is None or buffer.size <= memory.capacity:
-            cost = sum(
+            costs[number] = sum(
                 buffer.size * (reads * memory.read + writes * memory.write)
                 for _, reads, writes in accesses
             )
-            held = () if number == home else ((number, buffer.start, buffer.end),)
-            ways.append(Way(cost, held))
+            held = () if number in roomy else ((number, buffer.start, buffer.end),)
+            ways.append(Way(costs[number], held))
+    home = min(roomy & costs.keys(), key=lambda number: (costs[number], number))
     runs = [
         (number, first, last)
-        for number, memory in enumerate(memories[:home])
-        if buffer.size <= (memory.capacity or 0)
+        for number, memory in enumerate(memories)
+        if number not in roomy and buffer.size <= (memory.capacity or 0)
         for first in range(len(accesses))
         for last in range(first, len(accesses))
     ]
@@ -75,18 +81,19 @@ def list_ways(
         for some in combinations(runs, count):
             chosen = sorted(some, key=lambda run: run[1])
             if all(one[2] < two[1] for one, two in pairwise(chosen)):
-                ways += run_all(buffer, memories, accesses, chosen)
+                ways += run_all(buffer, memories, memories[home], accesses, chosen)
     return ways
 
 
 def run_all(
     buffer: mp.Buffer,
     memories: list[mp.Memory],
+    home: mp.Memory,
     accesses: list[tuple[int, int, int]],
     chosen: list[tuple[int, int, int]],
 ) -> list[Way]:
     """Return the way that some runs are, with each choice of copies that gives right bytes."""
-    home, size, found = memories[-1], buffer.size, []
+    size, found = buffer.size, []
     is_new = bool(accesses) and accesses[0][0] == buffer.start and accesses[0][2] > 0
     for copies in product((False, True), repeat=2 * len(chosen)):
         version = 0  # of the newest bytes; a place that has them has their number
@@ -124,7 +131,6 @@ def find_least(
 ) -> int:
     """Return what the best way costs, by trying all."""
     buffers = list(problem.buffers)
-    ways = [list_ways(each, memories, accesses[each.id]) for each in buffers]
 
     @cache
     def is_fitting(number: int, pieces: tuple[tuple[int, int, int], ...]) -> bool:
@@ -135,13 +141,24 @@ def find_least(
         part = mp.Problem(rows, reserved=problem.reserved)
         return oracle.fit(part, memories[number].capacity or 0) is not None
 
+    def is_roomy(number: int) -> bool:
+        most = memories[number].capacity
+        whole = tuple(
+            (row, each.start, each.end)
+            for row, each in enumerate(buffers)
+            if most is not None and each.size <= most
+        )
+        return most is None or is_fitting(number, whole)
+
+    roomy = set(filter(is_roomy, range(len(memories))))
+    ways = [list_ways(each, memories, roomy, accesses[each.id]) for each in buffers]
     for cost, picked in sorted(
         (sum(way.cost for way in picked), picked) for picked in product(*ways)
     ):
         held = [(m, row, a, b) for row, way in enumerate(picked) for m, a, b in way.held]
         if all(
             is_fitting(number, tuple(each[1:] for each in held if each[0] == number))
-            for number in range(len(memories) - 1)
+            for number in set(range(len(memories))) - roomy
         ):
             return cost
     raise AssertionError("everything fits into the last memory")

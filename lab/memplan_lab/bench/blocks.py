@@ -26,7 +26,6 @@ __all__ = ["HEADINGS", "SHARES", "Row", "lines", "measure", "place_in_chunks"]
 
 SHARES: Final = (2, 3, 5, 8)  # of the least peak
 _SIZES: Final = range(8, 601)  # buffers of a problem
-_DRAWN: Final = 4096  # records of the corpus, in which the problems are looked for
 HEADINGS: Final = (
     *("problems", "runs", "number proved", "bytes proved", "within 1.01 of the bound", "worst"),
     *("blocks", "by ggml's rule", "bytes by ggml's rule", "CPU median", "most"),
@@ -70,14 +69,8 @@ class Row:
 
 
 def measure(problems: int, *, constrained: bool) -> Iterator[Row]:
-    """Plan the first problems of 8 to 600 buffers in a sample of the corpus, for each limit."""
-    corpus = records.corpus()
-    found = (
-        record
-        for record in corpus.sample(min(_DRAWN, len(corpus)))
-        if len(record.problem) in _SIZES
-    )
-    for _, record in zip(range(problems), found, strict=False):
+    """Plan problems of 8 to 600 buffers, from each family of the corpus its share."""
+    for record in _draw(problems):
         problem, peak = record.problem, record.best_peak
         if constrained:
             problem = constrain(problem, record.name)
@@ -89,6 +82,16 @@ def measure(problems: int, *, constrained: bool) -> Iterator[Row]:
             seconds = time.process_time() - begun
             chunks = () if constrained else tuple(place_in_chunks(problem, limit))
             yield _make_row(record.name, constrained, share, plan, chunks, seconds)
+
+
+def _draw(problems: int) -> list[records.Record]:
+    corpus, drawn = records.corpus(), problems
+    while True:
+        sample = corpus.sample(min(drawn, len(corpus)))
+        found = [record for record in sample if len(record.problem) in _SIZES]
+        if len(found) >= problems or drawn >= len(corpus):
+            return found[:problems]
+        drawn += max(1, problems - len(found))
 
 
 def _make_row(

@@ -22,6 +22,14 @@ def command(
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="Also print so many runs with the largest gap.")
     ] = 0,
+    residency: Annotated[
+        bool,
+        typer.Option(
+            "--residency",
+            help="Only let buffers of five networks and five training steps leave the fast memory "
+            "between their accesses.",
+        ),
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
     """Assign buffers to a fast and a slow memory, and do the same by the rules of compilers.
@@ -31,7 +39,17 @@ def command(
     thread. All takes about ten minutes.
     """
     from memplan_lab.bench import memories, tables
+    from memplan_lab.bench import residency as moves
 
+    if residency:
+        output.refuse_given({"--worst": worst > 0}, "leave it out, or --residency")
+        kinds = {"five networks": memories.NETWORKS, "five training steps": moves.STEPS}
+        found = [moves.lines(name, [*moves.measure(each, nodes)]) for name, each in kinds.items()]
+        if markdown:
+            output.line(tables.markdown(moves.HEADINGS, found, (0,)).rstrip())
+        else:
+            output.console().print(tables.terminal(moves.TITLE, moves.HEADINGS, found, (0,)))
+        return
     cases = [*memories.networks(), *(memories.corpus(problems) if problems else ())]
     rows = [memories.measure(case, share, nodes) for case in cases for share in case.shares]
     for row in sorted(rows, key=lambda row: -row.gap)[:worst]:
