@@ -66,7 +66,7 @@ class Envelope(Immutable):
     scenarios
         The sizes by what lives when; nearly always one.
     layers
-        The plans that give the peaks, each with its relation.
+        Plans of single sizes, each with its relation; some only prove a bound.
     peaks, bounds
         At each size: the bytes that the best of the relations needs, and bytes that any plan of
         this size needs; shape (N,).
@@ -111,6 +111,11 @@ class Envelope(Immutable):
     def open(self) -> int:
         """The number of sizes whose peak is not proved to be the least."""
         return int((self.peaks > self.bounds).sum())
+
+    @property
+    def used(self) -> tuple[Layer, ...]:
+        """The layers that give the peaks of all sizes."""
+        return tuple(self.layers[number] for number in np.unique(self.chosen))
 
     def peak_at(self, **dims: int) -> int:
         """Return the bytes that are needed at a size of the range.

@@ -61,7 +61,7 @@ def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
             "cannot compute them; the plan for all sizes (.json) holds at each"
         )
     tables = _Tables.of(pieces, [axis[-1] for axis in found.range.axes])
-    below = [rows for layer in found.layers for rows in layer.relation.below]
+    below = [rows for layer in found.used for rows in layer.relation.below]
     if len(tables.factors) + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
         raise _too_large()
     return "\n".join(_lines(found, tables, name)) + "\n"
@@ -208,8 +208,8 @@ return best;
 
 def _body(found: Envelope, tables: _Tables, upper: str, dims: Sequence[str]) -> Iterator[str]:
     """Yield the lines of the function: tables, the sizes, and the best of the relations."""
-    order = [row for layer in found.layers for row in layer.relation.order]
-    below = [rows for layer in found.layers for rows in layer.relation.below]
+    order = [row for layer in found.used for row in layer.relation.order]
+    below = [rows for layer in found.used for rows in layer.relation.below]
     ends = [0, *accumulate(map(len, below))]
     flat = [row for rows in below for row in rows]
     yield from _define("uint32_t period", tables.periods, "u")
@@ -238,7 +238,7 @@ def _body(found: Envelope, tables: _Tables, upper: str, dims: Sequence[str]) -> 
         "TERMS": str(len(tables.powers)),
         "DIMS": str(len(dims)),
         "DIVISOR": str(tables.divisor),
-        "PLANS": str(len(found.layers)),
+        "PLANS": str(len(found.used)),
     }
     yield from re.sub("[A-Z]{4,}", lambda word: words[word[0]], _BODY).splitlines()
 

@@ -192,7 +192,7 @@ def _measure(name: str, path: Path, checks: int) -> Row:
         name,
         len(corner.problem),
         len(found),
-        len(found.layers),
+        len(found.used),
         1 - found.open / len(found),
         seconds,
         differ,

@@ -55,8 +55,8 @@ def _list_facts(found: Envelope) -> Iterator[Fact]:
             "status",
             f"not proved at {plural(found.open, 'size')}; at most {gap.max():.1%} above the bound",
         )
-    plans = plural(len(found.layers), "plan")
-    gives = "gives" if len(found.layers) == 1 else "give"
+    plans = plural(len(found.used), "plan")
+    gives = "gives" if len(found.used) == 1 else "give"
     yield "search", f"{plans} {gives} the peaks of all sizes; {seconds(found.seconds)}"
     yield "bytes", found.how
     yield "one plan", _tell_one(found)
