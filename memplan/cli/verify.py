@@ -25,6 +25,7 @@ EXAMPLES = (
 def command(
     problem: options.Input,
     model: options.Model,
+    on: options.OnBoard,
     constraints: options.Constraints,
     plan: Annotated[
         str | None,
@@ -62,9 +63,10 @@ def command(
             raise typer.BadParameter(
                 "a proof is of one arena, not of blocks", param_hint="'--proof'"
             )
-        blocks.verify(reading.read_input(problem, model, constraints), plan)
+        blocks.verify(reading.read_input(problem, model, constraints, on.find()), plan)
         return
-    loaded = reading.read_input(problem, model, options.Constraints(constraints.capacity))
+    held = options.Constraints(constraints.capacity)
+    loaded = reading.read_input(problem, model, held, on.find())
 
     from memplan.view.words.plans import verified
 

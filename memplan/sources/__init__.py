@@ -129,6 +129,8 @@ def load(
 
         options = replace(options, board=find_board(board))
     if not isinstance(path, (str, os.PathLike)):
+        if board is not None:
+            raise MemplanError("a program in memory runs on no board; only TFLite models do")
         loaded: Loaded = _load_program(path, options)
         problem = loaded.problem.with_capacity(capacity) if capacity else loaded.problem
         return replace(loaded, problem=problem)

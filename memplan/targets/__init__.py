@@ -47,6 +47,9 @@ def choose_writer(
         As `memplan.load`; if there is no such output of the model.
     """
     options = options or Options()
+    if options.board is not None and not (isinstance(model, Path) and detect(model) == "tflite"):
+        what = "was read before" if isinstance(model, Loaded) else "is not a TFLite model"
+        raise MemplanError(f"{_name(model)} {what}; a board is for the file of a TFLite model")
     if not written and out is not None and out.suffix.lower() in (".h", ".hpp", ".hh"):
         from memplan.targets.c_writer import CHeader
 

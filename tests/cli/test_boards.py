@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tflite_models import Writer, chain, model_named
 
 from memplan.cli import main
 
+ROOT = Path(__file__).parents[2]
 WAKE = "wake.tflite"
 
 
@@ -84,6 +86,14 @@ def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) 
     assert "_BYTES 33520" in Path("wake.h").read_text()
 
 
+def test_a_plan_of_a_board_is_verified_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that it is no plan of the reference kernels, which need other scratch."""
+    on = ("--board", "esp32-s3")
+    told(capsys, "plan", WAKE, "-o", "wake.plan.json", *on)
+    told(capsys, "verify", WAKE, "wake.plan.json", *on)
+    assert main(["verify", WAKE, "wake.plan.json"]) != 0
+
+
 def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests an operator for which CMSIS-NN has no function of sizes."""
     Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL")))
@@ -101,6 +111,10 @@ def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None
         (("inspect", WAKE, "--board", "z80"), 'no board has the name "z80"'),
         (("plan", WAKE, "--board", "esp32", "--kernels", "cmsis-nn"), "has no kernels for esp32"),
         (("plan", "p.csv", "--kernels", "reference"), "only TFLM's kernels need a board"),
+        (
+            ("fit", "net.json", "1KiB", "--board", "esp32"),
+            "a board is for the file of a TFLite model",
+        ),
         (("apply", WAKE, "--board", "esp32", "--path", "all", "--c-header", "x.h"), "--path"),
     ],
 )
@@ -109,4 +123,5 @@ def test_wrong_boards_are_refused(
 ) -> None:
     """Tests one sentence each: an unknown name, other kernels, another format, several programs."""
     Path("p.csv").write_text("id,lower,upper,size\na,0,1,4\n")
+    shutil.copy(ROOT / "examples" / "models" / "residual.graph.json", "net.json")
     assert sentence in refused(capsys, *words)
