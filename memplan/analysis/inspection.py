@@ -11,7 +11,8 @@ from memplan import solvers
 from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
 from memplan.analysis.orders import try_less, try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
-from memplan.errors import ProblemError
+from memplan.errors import MemplanError, ProblemError
+from memplan.memories import Assigned, Memory, assign
 from memplan.plan import Plan
 from memplan.planning import plan_model
 from memplan.problem import Asked, Buffer, Problem, problem_of
@@ -116,6 +117,9 @@ class Inspection:
     less
         Re-runs that a short search found for a tenth less memory, or what is proved of that; `None`
         if operators may not be reordered, or write over inputs in the plan.
+    outside
+        If it does not fit: which buffers would lie in a second memory, so that least is read and
+        written there, with what a byte more of this one would save at each time.
     """
 
     loaded: Loaded
@@ -128,6 +132,7 @@ class Inspection:
     order: Reordered | str | None = None
     refusals: tuple[Refusal, ...] = ()
     less: Recomputed | Limits | None = None
+    outside: Assigned | None = None
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -211,6 +216,9 @@ def inspect(
         limits: Any = {"nodes": of_question, "timeout": timeout, "threads": threads, "seed": seed}
         shortage = explain(problem, **limits, known=planned.plan)
     found = savings(problem, loaded.layout)
+    outside = None
+    if shortage is not None and not shortage.fits:
+        outside = _move_out(loaded, shortage.capacity, of_plan, timeout)
     order = None if given is None else try_orders(given, in_place=in_place)
     less = None
     if isinstance(order, Reordered) and not loaded.in_place and found.peak:
@@ -226,7 +234,17 @@ def inspect(
         order,
         tuple(_examine(problem, failure, plan_of) for failure in _choose_failures(loaded)),
         less,
+        outside,
     )
+
+
+def _move_out(loaded: Loaded, capacity: int, nodes: int, timeout: float | None) -> Assigned | None:
+    """Choose what lies in a second memory; `None` if that is not possible."""
+    memories = (Memory("inside", capacity, read=0, write=0), Memory("outside"))
+    try:
+        return assign(loaded, memories, nodes=nodes, timeout=timeout)
+    except MemplanError:
+        return None
 
 
 def _choose_failures(loaded: Loaded) -> list[Failure]:

@@ -151,6 +151,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
         },
         "order": _summarise_order(found),
         "less": _summarise_less(found),
+        "outside": _summarise_outside(found),
         "arena": None if found.loaded.arena is None else asdict(found.loaded.arena),
         "out_of_memory": [_summarise_refusal(each) for each in found.refusals],
         "notes": [asdict(note) for note in found.loaded.notes],
@@ -193,6 +194,24 @@ def _summarise_less(found: Inspection) -> dict[str, Any] | None:
         "order_bound": round(less.order_bound / plain, 9),
         "impossible": limits.is_impossible,
         "floor": {"bytes": less.floor, "operator": less.floor_operator},
+    }
+
+
+def _summarise_outside(found: Inspection) -> dict[str, Any] | None:
+    """Return what a second memory would serve, and what 1 KiB more of this one saves, and when."""
+    from memplan.view.words.memories import save_by_more
+
+    outside = found.outside
+    if outside is None:
+        return None
+    return {
+        "traffic": outside.traffic,
+        "bound": outside.bound,
+        "buffers": list(outside.plans[1].ids),
+        "saved_by_1_kib": [
+            {"start": each.start, "end": each.end, "bytes": round(each.saved)}
+            for each in save_by_more(outside.prices[0])
+        ],
     }
 
 

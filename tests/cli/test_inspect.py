@@ -354,3 +354,21 @@ def test_what_a_tenth_less_memory_costs(capsys: pytest.CaptureFixture[str], tmp_
         assert extra is None or less["bound"] == less["extra"]
     assert main(["inspect", str(ROOT / "examples" / "five.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["less"] is None
+
+
+def test_it_says_what_a_second_memory_would_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a capacity that is too small: what lies outside, and when more room would help."""
+    model = str(ROOT / "examples" / "models" / "residual.graph.json")
+    assert main(["inspect", model, "--capacity", "60KiB"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "With a second memory, 393,216 bytes (384 KiB) of 925,760 bytes" in words
+    assert "would be there; proved: no choice has less. 1 KiB more here saves at most" in words
+    assert main(["inspect", model, "--capacity", "60KiB", "--json"]) == 0
+    outside = json.loads(capsys.readouterr().out)["outside"]
+    assert outside["traffic"] == outside["bound"] == 393_216
+    assert {"conv2d_1", "conv2d_2"} <= set(outside["buffers"])
+    assert {"start": 2, "end": 3} in [
+        {"start": each["start"], "end": each["end"]} for each in outside["saved_by_1_kib"]
+    ]
+    assert main(["inspect", model, "--capacity", "72KiB", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outside"] is None

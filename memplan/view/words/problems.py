@@ -17,6 +17,7 @@ from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural
 from memplan.view.words.again import describe_less
 from memplan.view.words.explanations import explanation
+from memplan.view.words.memories import describe_outside
 from memplan.view.words.orders import judge_order
 from memplan.view.words.parts import (
     BAD,
@@ -84,6 +85,8 @@ def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
         labels, advice = found.loaded.labels, list_missing(found)
         arena = found.loaded.arena
         fit = explanation(problem, found.shortage, most, labels=labels, advice=advice, arena=arena)
+        if found.outside is not None:
+            fit = Group(fit, Text(), describe_outside(found.outside))
         parts = [fit, Text(), *parts]
     parts += [Text(), list_facts(_constraints(found))]
     if len(problem):
