@@ -52,7 +52,7 @@ class ChoiceSearch {
       const std::int64_t before = counter_.used();
       sweep_all(kWidths[round]);
       if (!is_closed() && round == 0) find_root(kRoundsOfPrices);
-      if (!is_closed()) search_windows(counter_.used() - before);
+      if (!is_closed()) search_windows(round, counter_.used() - before);
     }
     return finish();
   }
@@ -328,12 +328,12 @@ class ChoiceSearch {
   }
 
   // Choices that differ from the best one in a part of the items only, within about as many nodes.
-  void search_windows(std::int64_t nodes) {
+  void search_windows(std::size_t round, std::int64_t nodes) {
     if (!has_choice()) return;
     const std::int64_t last = counter_.used() + std::max(nodes, kNodesOfWindows);
     for (int idle = 0; idle < kWindows && counter_.used() < last && !is_closed(); ++idle) {
-      const Swept found =
-          sweep(problem_, items_, draw_window(), reach_, prices_, best_, kWidthOfWindow, counter_);
+      const Swept found = sweep(problem_, items_, draw_window(kMore << round), reach_, prices_,
+                                best_, kWidthOfWindow << round, counter_);
       if (!found.is_better) continue;
       take(found.chosen);
       idle = 0;
@@ -341,7 +341,7 @@ class ChoiceSearch {
   }
 
   // Units that are live with one of them, or anywhere, are open; the others are as in the best.
-  std::vector<Fixed> draw_window() {
+  std::vector<Fixed> draw_window(std::uint64_t more) {
     std::vector<Fixed> fixed(fixed_.size());
     const auto middle = static_cast<Index>(random_.below(fixed_.size()));
     const bool anywhere = random_.below(3) == 0;
@@ -364,7 +364,7 @@ class ChoiceSearch {
       doubts.emplace_back(static_cast<double>(least) * static_cast<double>(1 + random_.below(8)),
                           unit);
     }
-    const std::size_t most = std::min<std::size_t>(doubts.size(), kLeast + random_.below(kMore));
+    const std::size_t most = std::min<std::size_t>(doubts.size(), kLeast + random_.below(more));
     std::partial_sort(doubts.begin(), doubts.begin() + static_cast<std::ptrdiff_t>(most),
                       doubts.end());
     for (std::size_t at = 0; at < most; ++at) {
