@@ -238,7 +238,7 @@ def _fit(
     pieces = [
         _split(axis, period, degree) for axis, period in zip(asked.axes, periods, strict=True)
     ]
-    template = reader.sample(_largest(asked))
+    template = _read(reader, asked, _largest(asked))
     counts = [sum(map(len, each.values())) for each in pieces]
     work = prod(map(len, pieces)) * len(template.bytes)
     if (sum(counts) if by_lines else prod(counts)) > _MOST_READ or work > _MOST_WORK:
@@ -259,9 +259,19 @@ def _largest(asked: Range) -> tuple[int, ...]:
     return tuple(axis[-1] for axis in asked.axes)
 
 
+def _read(reader: _Reader, asked: Range, point: tuple[int, ...]) -> _Sample:
+    """Read a point; where conditions may leave it out, an error is a reason to read others."""
+    try:
+        return reader.sample(point)
+    except MemplanError as error:
+        if asked.conditions:
+            raise _MisfitError(str(error)) from None
+        raise
+
+
 def _take(reader: _Reader, asked: Range, point: tuple[int, ...]) -> list[int]:
     """Read the bytes at a point; the buffers must be those of the largest size."""
-    sample, template = reader.sample(point), reader.sample(_largest(asked))
+    sample, template = (_read(reader, asked, each) for each in (point, _largest(asked)))
     if sample.shape != template.shape:
         both = f"{_tell(asked, point)} and {_tell(asked, _largest(asked))}"
         ids = set(sample.problem.ids) ^ set(template.problem.ids)

@@ -137,6 +137,20 @@ def test_height_and_width_are_read_on_two_lines() -> None:
         assert found.peak_at(height=height, width=width) == mp.solve(problem).peak
 
 
+def test_sizes_that_conditions_leave_out_may_be_unreadable() -> None:
+    """Tests a program that has no sizes beyond its condition."""
+
+    def network(batch: int, tokens: int) -> Problem:
+        if batch * tokens > 64:
+            raise MemplanError("at most 64 tokens")
+        return Problem([Buffer("x", 0, 1, batch * tokens)])
+
+    found = mp.envelope(network, {"batch": "1:64", "tokens": "1:64"}, "batch*tokens<=64")
+    assert (int(found.peaks.max()), found.how) == (64, "read at every size")
+    with pytest.raises(MemplanError, match=r"^at most 64 tokens$"):
+        mp.envelope(network, {"batch": "1:64", "tokens": "1:64"})
+
+
 def test_buffers_that_depend_on_the_size_are_named() -> None:
     """Tests a range too large to be read, in which some sizes have another buffer."""
 
