@@ -30,7 +30,7 @@ from memplan.solvers.refereed import check_plan, quick_plan
 
 __all__ = ["Found", "find_assignment"]
 
-_NODES: Final = 2_000_000  # partial choices that are looked at
+_NODES: Final = 5_000_000  # partial choices that are looked at
 _LEAST_NODES: Final = 200_000  # of a choice after the first one
 _NODES_OF_PLAN: Final = 100_000
 _NODES_OF_LOW_PEAK: Final = 10_000  # where there is no limit, any plan will do

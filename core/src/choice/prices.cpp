@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kWork = 20000000;  // needs and prices that are looked at
 constexpr std::size_t kLeastRounds = 60;
+constexpr double kInertia = 0.7;
 constexpr int kPatience = 20;            // rounds without a better bound, after which steps halve
 constexpr std::int64_t kMostCount = 40;  // items of which more fit side by side are not counted
 
@@ -120,6 +121,7 @@ class Subgradient {
     int idle = 0;
     const std::size_t rounds = std::min(most, std::max(kLeastRounds, kWork / work_));
     Table<double> slack;
+    Table<double> direction;
     for (std::size_t round = 0; round < rounds && !counter.take(); ++round) {
       const double bound = measure(price, slack);
       if (least < 0 || bound < least * (1 - 1e-9)) {
@@ -130,6 +132,7 @@ class Subgradient {
         step /= 2;
         idle = 0;
         price = best;
+        direction.clear();
         continue;
       }
       double length = 0;
@@ -137,6 +140,8 @@ class Subgradient {
         for (std::size_t t = 0; t < slack[r].size(); ++t) {
           // What is left and has no price cannot get cheaper.
           if (slack[r][t] > 0 && price[r][t] <= 0) slack[r][t] = 0;
+          // A part of the last direction stays, so that prices do not swing to and fro.
+          if (!direction.empty()) slack[r][t] += kInertia * direction[r][t];
           length += slack[r][t] * slack[r][t];
         }
       }
@@ -147,6 +152,7 @@ class Subgradient {
           price[r][t] = std::max(0.0, price[r][t] - pace * slack[r][t]);
         }
       }
+      direction = slack;
     }
     price = std::move(best);
   }
