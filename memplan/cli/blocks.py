@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
-__all__ = ["refuse_alone", "run", "verify"]
+__all__ = ["are_in", "refuse_alone", "run", "verify"]
 
 _SUFFIX = ".plan.json"
 
@@ -108,6 +108,11 @@ def _list_files(folder: str) -> list[str]:
     ]
 
 
+def are_in(folder: str) -> bool:
+    """Return whether a folder has plans of blocks."""
+    return bool(_list_files(folder))
+
+
 def refuse_alone(plan: Plan, path: str) -> None:
     """Refuse the plan of one block where all are needed."""
     if "blocks" in plan.stats:
@@ -124,13 +129,7 @@ def verify(loaded: Loaded, folder: str) -> None:
     from memplan.referee import verify_blocks
     from memplan.view.units import exact, plural
 
-    paths = sorted(_list_files(folder))
-    if not paths:
-        raise typer.BadParameter(
-            f"{folder!r} has no plans of blocks, as `memplan plan --block-limit` writes them",
-            param_hint="'PLAN'",
-        )
-    plans = [formats.load_plan(path) for path in paths]
+    plans = [formats.load_plan(path) for path in sorted(_list_files(folder))]
     limit = max(plan.capacity or plan.peak or 0 for plan in plans)
     try:
         total = verify_blocks(loaded.problem, limit, plans)

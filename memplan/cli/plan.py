@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import apart, blocks, envelope, fit, options, output, reading, together
+from memplan.cli import (
+    apart,
+    blocks,
+    envelope,
+    fit,
+    memories,
+    options,
+    output,
+    reading,
+    together,
+)
 from memplan.cli.inputs import keep_each
 from memplan.cli.order import summarise
 from memplan.cli.progress import ProgressLine
@@ -41,6 +51,7 @@ def command(
     shared: options.Together,
     on: options.OnBoard,
     sharing: apart.Sharing,
+    several: options.Memories,
     others: Annotated[
         list[str] | None,
         typer.Argument(
@@ -63,7 +74,8 @@ def command(
     out: Annotated[
         str | None,
         options.write_to(
-            "Write the plan to this file; with --together and --block-limit, into this folder."
+            "Write the plan to this file; with --together, --block-limit and --memory, into this "
+            "folder."
         ),
     ] = None,
     format: Annotated[
@@ -143,6 +155,20 @@ def command(
         "--penalties": sharing.penalties is not None,
         "--sync": sharing.sync is not None,
     }
+    if several.memory:
+        of_one |= {
+            "--together": shared.together,
+            "--capacity": constraints.capacity is not None,
+            "--threads": search.threads is not None,
+            "--seed": search.seed != 0,
+            "--progress": progress is True,
+            "--dim": envelope.has_ranges(model.dim),
+            "--board": on.find() is not None,
+            "MORE": bool(others),
+        }
+        output.refuse_given(of_one, "it is of one memory; leave out --memory")
+        memories.run(input, model, search, several, out, top=top, as_json=as_json, quiet=quiet)
+        return
     if envelope.has_ranges(model.dim):
         of_one |= {
             "--board": on.find() is not None,

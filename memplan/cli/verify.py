@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import blocks, options, output, reading
+from memplan.cli import blocks, memories, options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
@@ -61,9 +61,19 @@ def command(
     if plan is not None and os.path.isdir(plan):
         if proof is not None:
             raise typer.BadParameter(
-                "a proof is of one arena, not of blocks", param_hint="'--proof'"
+                "a proof is of one arena, not of several", param_hint="'--proof'"
             )
-        blocks.verify(reading.read_input(problem, model, constraints, on.find()), plan)
+        if blocks.are_in(plan):
+            blocks.verify(reading.read_input(problem, model, constraints, on.find()), plan)
+            return
+        given = {
+            "--capacity": constraints.capacity is not None,
+            "--pin": bool(constraints.pin),
+            "--reserve": bool(constraints.reserve),
+            "--board": on.find() is not None,
+        }
+        output.refuse_given(given, "it is of one memory, and these plans are of several")
+        memories.verify(reading.read_input(problem, model), plan, in_place=model.in_place)
         return
     held = options.Constraints(constraints.capacity)
     loaded = reading.read_input(problem, model, held, on.find())
@@ -94,6 +104,7 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
 
     plan = formats.load_plan(path)
     blocks.refuse_alone(plan, path)
+    memories.refuse_alone(plan, path)
     try:
         return plan, reading.follow_order(loaded, plan)
     except PlanError as error:

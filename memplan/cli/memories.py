@@ -1,0 +1,202 @@
+"""`memplan plan FILE --memory A --memory B`: buffers in several memories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from memplan.cli import options, output, reading
+
+if TYPE_CHECKING:
+    from memplan.memories import Assigned
+    from memplan.plan import Plan
+    from memplan.sources import Loaded
+
+__all__ = ["prepare_folder", "put_into", "refuse_alone", "run", "summarise", "verify"]
+
+_SUFFIX = ".plan.json"
+
+
+def run(
+    input: str,
+    model: options.Model,
+    limits: options.Limits,
+    memories: options.Memories,
+    folder: str | None,
+    *,
+    top: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Assign the buffers of a program to memories, print where they are, and write the plans.
+
+    Parameters
+    ----------
+    input
+        The file of the program.
+    model, limits, memories
+        As options of the command.
+    folder
+        Where the plan of each memory goes, as "NAME.plan.json".
+    top
+        How many buffers to list.
+    as_json, quiet
+        What is printed.
+    """
+    given, allowed = memories.parse()
+    if folder is not None:
+        prepare_folder(folder)
+    output.check_libraries(input)
+    loaded = reading.read_input(input, model)
+
+    from memplan import formats
+    from memplan.memories.models import assign_layouts
+
+    asked = {"allowed": allowed, "timeout": limits.timeout, "nodes": limits.nodes}
+    found = assign_layouts(loaded, given, in_place=model.in_place, **asked)
+    files = {} if folder is None else put_into(folder, make_plans(found))
+    formats.write_files(files)
+    if as_json:
+        record = {"source": loaded.source, **summarise(found), "output": [*files]}
+        record["notes"] = [asdict(note) for note in loaded.notes]
+        output.line(output.make_json(record))
+    elif not quiet:
+        from memplan.view.words import assigned, parts
+
+        output.console().print(assigned.describe_assigned(found, top))
+        if loaded.notes:
+            output.console().print(parts.render_notes(loaded.notes))
+        for path in files:
+            output.line(f"{path}: written")
+
+
+def prepare_folder(path: str) -> None:
+    """Make sure before the work that several files can go into a folder, which may be new.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is a file, or named like one, or in no folder.
+    """
+    is_new = not os.path.exists(path)
+    if os.path.splitext(path)[1] if is_new else not os.path.isdir(path):
+        raise typer.BadParameter(
+            f"{path!r} is no folder; several files go into it", param_hint="'--output'"
+        )
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise typer.BadParameter(
+            f"{path!r} cannot be made: its folder does not exist", param_hint="'--output'"
+        )
+
+
+def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return files by their paths in a folder, which is made if there is none yet."""
+    os.makedirs(folder, exist_ok=True)
+    return {os.path.join(folder, name): data for name, data in files.items()}
+
+
+def make_plans(found: Assigned) -> dict[str, bytes]:
+    """Return the plan of each memory, by the name of its file; each says which memory it is of."""
+    from memplan.formats.json import write_plan
+    from memplan.memories.text import format_memory
+    from memplan.plan import Plan
+
+    files = {}
+    for memory, plan in zip(found.memories, found.plans, strict=True):
+        said = Plan(
+            ids=plan.ids,
+            size=plan.size,
+            offsets=plan.offsets,
+            status=plan.status,
+            lower_bound=plan.lower_bound,
+            capacity=memory.capacity,
+            solver=plan.solver,
+            stats={**plan.stats, "memory": format_memory(memory)},
+            fingerprint=plan.fingerprint,
+        )
+        files[f"{memory.name}{_SUFFIX}"] = write_plan(said).encode()
+    return files
+
+
+def summarise(found: Assigned) -> dict[str, Any]:
+    """Return the facts for scripts; amounts are in bytes, traffic in bytes times their cost."""
+    from memplan.view.words.assigned import count_bytes
+
+    rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
+    return {
+        "status": str(found.status),
+        "traffic": found.traffic,
+        "lower_bound": found.bound,
+        "gap": found.gap,
+        "memories": [
+            {
+                **asdict(memory),
+                "peak": plan.peak or 0,
+                "read_bytes": read,
+                "written_bytes": written,
+                "buffers": {id: plan.offset(id) for id in plan.ids},
+            }
+            for memory, plan, (read, written) in rows
+        ],
+        "seconds": round(found.seconds, 6),
+    }
+
+
+def refuse_alone(plan: Plan, path: str) -> None:
+    """Refuse the plan of one memory where all are needed."""
+    if "memory" in plan.stats:
+        raise typer.BadParameter(
+            f"{path} is the plan of one of several memories; give the folder of all of them",
+            param_hint="'PLAN'",
+        )
+
+
+def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
+    """Check the plans of all memories in a folder; say why, and exit with 1, if one is wrong.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there are none.
+    FormatError
+        For a plan that does not say its memory.
+    """
+    from memplan import formats
+    from memplan.errors import FormatError, PlanError
+    from memplan.memories.accesses import count_bytes
+    from memplan.memories.text import parse_memories
+    from memplan.planning import layouts
+    from memplan.referee import verify_assigned
+    from memplan.view.words.assigned import describe_valid
+
+    names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+    plans = {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
+    if not plans:
+        raise typer.BadParameter(
+            f"{folder!r} has no plans, as `memplan plan` writes with --memory or --block-limit",
+            param_hint="'PLAN'",
+        )
+    texts = []
+    for path, plan in plans.items():
+        text = plan.stats.get("memory")
+        if not isinstance(text, str):
+            raise FormatError(path, "this plan does not say of which memory it is")
+        texts.append(text)
+    memories, given = parse_memories(texts), [*plans.values()]
+    wrong = None
+    for layout in layouts(loaded, in_place=in_place):
+        problem = layout.problem.with_capacity(None)
+        accessed = dict(zip(problem.ids, count_bytes(layout, None), strict=True))
+        try:
+            traffic = verify_assigned(problem, memories, given, {}, accessed)
+        except PlanError as error:
+            wrong = wrong or error
+            continue
+        output.console().print(describe_valid(problem, memories, given, traffic))
+        return
+    output.message(f"{folder}: {wrong}")
+    raise typer.Exit(output.INFEASIBLE)

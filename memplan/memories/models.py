@@ -1,0 +1,42 @@
+"""Assigns a program whose operators may write over inputs: the better of its layouts counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memplan.errors import PlanError
+from memplan.memories import Assigned, Memory, assign
+from memplan.planning import layouts
+from memplan.sources import Loaded
+
+__all__ = ["assign_layouts"]
+
+
+def assign_layouts(
+    loaded: Loaded, memories: Sequence[Memory], *, in_place: bool, **asked: Any
+) -> Assigned:
+    """Assign each layout of a program, and return the assignment that costs least.
+
+    Parameters
+    ----------
+    loaded, in_place
+        See `memplan.planning.layouts`.
+    memories, asked
+        Arguments of `memplan.assign`.
+
+    Raises
+    ------
+    MemplanError, PlanError
+        As `memplan.assign` does, for the layout without writes over inputs.
+    """
+    found: list[Assigned] = []
+    failed: list[PlanError] = []
+    for layout in layouts(loaded, in_place=in_place):
+        try:
+            found.append(assign(layout, memories, **asked))
+        except PlanError as error:
+            failed.append(error)
+    if not found:
+        raise failed[0]
+    return min(found, key=lambda each: each.traffic)

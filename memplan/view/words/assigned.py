@@ -1,0 +1,122 @@
+"""Buffers in several memories, in a terminal: what is where, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.errors import listed
+from memplan.memories import Assigned, Memory
+from memplan.plan import Plan, Status
+from memplan.problem import Problem
+from memplan.view.units import exact, lifetime, percent, plural, seconds
+from memplan.view.words.parts import (
+    GOOD,
+    escape_sentence,
+    list_facts,
+    make_name,
+    make_table,
+)
+
+__all__ = ["count_bytes", "describe_assigned", "describe_valid", "tell_both"]
+
+_MOST_NAMES = 3
+
+
+def describe_assigned(found: Assigned, most: int) -> RenderableType:
+    """Return what each memory holds, what that costs, and what lies in slow memories.
+
+    Parameters
+    ----------
+    found
+        The assignment.
+    most
+        How many buffers to list.
+    """
+    table = make_table("memory", "buffers", "used", "of", "read", "written")
+    rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
+    for memory, plan, (read, written) in rows:
+        size = "no limit" if memory.capacity is None else f"{memory.capacity:,}"
+        amounts = (f"{plan.peak or 0:,}", size, f"{read:,}", f"{written:,}")
+        table.add_row(make_name(memory.name), f"{len(plan.ids):,}", *amounts)
+    proved = found.status is Status.OPTIMAL
+    bound = "proved: no assignment costs less" if proved else f"at least {found.bound:,}"
+    facts = [
+        ("traffic", f"{found.traffic:,}, each byte times its cost; {bound}"),
+        ("search", seconds(found.seconds)),
+    ]
+    return Group(
+        table, Text(), list_facts(facts), Text(), Text(tell_both(found)), *_list_slow(found, most)
+    )
+
+
+def describe_valid(
+    problem: Problem, memories: Sequence[Memory], plans: Sequence[Plan], traffic: int
+) -> Text:
+    """Return what the check of valid plans says, on one line."""
+    used = ", ".join(
+        f"{exact(plan.peak or 0)} of {memory.name}"
+        for memory, plan in zip(memories, plans, strict=True)
+    )
+    count = plural(len(problem), "buffer")
+    return Text.assemble(("OK", GOOD), f": {count}, {used}, traffic {traffic:,}")
+
+
+def count_bytes(found: Assigned) -> list[tuple[int, int]]:
+    """Return by memory the bytes that a run reads and writes there."""
+    return [
+        (
+            sum(found.accessed[id][0] for id in plan.ids),
+            sum(found.accessed[id][1] for id in plan.ids),
+        )
+        for plan in found.plans
+    ]
+
+
+def tell_both(found: Assigned) -> str:
+    """Return two sentences: what is where, and what it costs."""
+    places, costs = [], []
+    counted = count_bytes(found)
+    for number, (memory, plan) in enumerate(zip(found.memories, found.plans, strict=True)):
+        count = plural(len(plan.ids), "buffer")
+        names = ""
+        if number:
+            ids = _sort_by_size(found, plan)
+            names = f" ({listed(ids[:_MOST_NAMES], quote=False)}{', ...' * (len(ids) > 3)})"
+            read, written = (exact(amount) for amount in counted[number])
+            costs.append(f"reads {read} and writes {written} in {memory.name}")
+        places.append(f"{memory.name} holds {count}{names} in {exact(plan.peak or 0)}")
+    share = percent(sum(map(sum, counted[1:])), sum(map(sum, counted)))
+    least = "proved: no other assignment costs less"
+    if found.status is not Status.OPTIMAL:
+        least = f"no other one costs more than {found.gap:.2%} less"
+    return escape_sentence(
+        f"{'; '.join(places)}. A run {', '.join(costs)}, {share} of all that it touches; {least}."
+    )
+
+
+def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
+    """Return the buffers outside of the fastest memory, those with most traffic first."""
+    table = make_table("buffer", "lifetime", "size", "offset", "memory", "traffic")
+    rows = []
+    for memory, plan in list(zip(found.memories, found.plans, strict=True))[1:]:
+        for id in plan.ids:
+            read, written = found.accessed[id]
+            rows.append((read * memory.read + written * memory.write, id, memory.name, plan))
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    for traffic, id, name, plan in rows[:most]:
+        row = found.problem.index(id)
+        when = lifetime(int(found.problem.start[row]), int(found.problem.end[row]))
+        amounts = (f"{found.problem.size[row]:,}", f"{plan.offset(id):,}", name, f"{traffic:,}")
+        table.add_row(make_name(id), when, *amounts)
+    if not rows:
+        return []
+    more = f" (the first {most} of {len(rows)})" if len(rows) > most else ""
+    return [Text(), Text(f"In slower memories{more}", style="bold"), table]
+
+
+def _sort_by_size(found: Assigned, plan: Plan) -> list[str]:
+    problem = found.problem
+    return sorted(plan.ids, key=lambda id: -int(problem.size[problem.index(id)]))

@@ -1,0 +1,149 @@
+"""Tests of `memplan plan FILE --memory A --memory B`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import refused, told
+
+import memplan as mp
+from memplan.cli import main
+from memplan.errors import MemplanError
+from memplan.memories.text import format_memory, parse_memories
+from memplan.problem import Buffer, Problem
+
+MOBILE = Path(__file__).parents[2] / "examples" / "models" / "mobile.tflite"
+TWO = ("--memory", "sram=10", "--memory", "psram=1KiB")
+ASKED = ("plan", "net.json", *TWO)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of its own, in which is a problem."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    buffers = [Buffer("a", 0, 4, 6), Buffer("b", 0, 4, 5), Buffer("c", 0, 4, 5)]
+    mp.save(Problem(buffers), "net.json")
+    Path("plans").mkdir()
+
+
+def test_plans_of_both_memories(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the words, and that `verify` takes the folder of both plans."""
+    lines = told(capsys, *ASKED, "-o", "plans")
+    for line in (
+        "sram 2 10 10 10 10",
+        "psram 1 6 1,024 6 6",
+        "traffic 140, each byte times its cost; proved: no assignment costs less",
+        "a [0, 4) 6 0 psram 120",
+        "plans/sram.plan.json: written",
+    ):
+        assert line in lines
+    assert any("psram holds 1 buffer (a) in 6 bytes. A run reads 6 bytes" in line for line in lines)
+    (line,) = told(capsys, "verify", "net.json", "plans")
+    assert line == "OK: 3 buffers, 6 bytes of psram, 10 bytes of sram, traffic 140"
+
+
+def test_a_plan_that_is_wrong_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a plan of one memory, one that is missing, and one that was changed."""
+    told(capsys, *ASKED, "-o", "plans")
+    fast, slow = Path("plans/sram.plan.json"), Path("plans/psram.plan.json")
+    assert "give the folder of all of them" in refused(capsys, "verify", "net.json", str(fast))
+    kept, text = slow.read_text(), fast.read_text()
+    slow.unlink()
+    assert main(["verify", "net.json", "plans"]) == 1
+    assert 'buffer "a" is in no memory' in capsys.readouterr().err
+    slow.write_text(kept)
+    fast.write_text(re.sub(r'("offset": ?)5', r"\g<1>4", text))
+    assert fast.read_text() != text
+    assert main(["verify", "net.json", "plans"]) == 1
+    assert "plans: " in capsys.readouterr().err
+    told(capsys, "plan", "net.json", "-o", "plans/other.plan.json")
+    words = "does not say of which memory it is"
+    assert words in refused(capsys, "verify", "net.json", "plans")
+
+
+def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the record, of a model whose operators say what is read."""
+    sizes = ("--memory", "sram=20KiB", "--memory", "psram=8MiB")
+    assert main(["plan", str(MOBILE), *sizes, "--in-place", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    fast, slow = record["memories"]
+    assert record["status"] == "optimal"
+    assert record["traffic"] == record["lower_bound"]
+    assert record["traffic"] == sum(
+        each["read"] * each["read_bytes"] + each["write"] * each["written_bytes"]
+        for each in (fast, slow)
+    )
+    assert (fast["peak"] <= 20480, slow["read"]) == (True, 10)
+
+
+def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that what it displaces is what saves least."""
+    assert main([*ASKED, "--allow", "a=sram", "--json"]) == 0
+    fast, slow = json.loads(capsys.readouterr().out)["memories"]
+    assert set(fast["buffers"]) == {"a"}
+    assert set(slow["buffers"]) == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", "net.json", "--memory", "sram=10"), "name at least two"),
+        (("plan", "net.json", "--allow", "a=sram"), "it needs --memory"),
+        ((*ASKED, "--capacity", "5"), "it is of one memory"),
+        ((*ASKED, "--pin", "a=0"), "it is of one memory"),
+        ((*ASKED, "--order"), "it is of one memory"),
+        ((*ASKED, "--together"), "it is of one memory"),
+        ((*ASKED, "--threads", "2"), "it is of one memory"),
+        ((*ASKED, "net.json"), "it is of one memory"),
+        ((*ASKED, "--block-limit", "8"), "it is of one memory"),
+        ((*ASKED, "--memory", "sram=20"), 'two memories have the name "sram"'),
+        ((*ASKED, "--memory", "ddr=20,read=1"), "name the fastest memory, with the lowest costs"),
+        ((*ASKED, "--memory", "d/r=20"), "'d/r=20' is no memory; write NAME=SIZE"),
+        ((*ASKED, "--memory", "ddr="), "'ddr=' is no memory"),
+        ((*ASKED, "--memory", "ddr=many"), "'many' is not a size"),
+        ((*ASKED, "--memory", "ddr=1,reads=4"), "is no memory"),
+        ((*ASKED, "--memory", "ddr=1,read=4,read=5"), "is no memory"),
+        ((*ASKED, "--memory", "ddr=1,read=-4"), "is no memory"),
+        ((*ASKED, "--allow", "x=sram"), '"x"'),
+        ((*ASKED, "--allow", "a=ddr"), 'buffer "a" may lie in "ddr", but the memories are'),
+        ((*ASKED, "--allow", "sram"), "'sram' is not ID=NAME"),
+        ((*ASKED, "-o", "plan.json"), "is no folder"),
+        (("plan", "net.json", *TWO[:3], "psram=5"), '"psram"'),
+        (("plan", "net.json", "--capacity", "5", "--capacity", "6"), "it is given twice"),
+        (
+            ("plan", "net.json", "--memory", "a=10,base=16", "--memory", "b=10,base=20"),
+            'the addresses of memories "a" and "b" overlap',
+        ),
+        (("verify", "net.json", "plans"), "has no plans"),
+        (("verify", "net.json", "plans", "--capacity", "5"), "it is of one memory"),
+    ],
+)
+def test_what_is_refused(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that each wrong question is answered in one sentence, and that nothing is written."""
+    assert sentence in refused(capsys, *words)
+    assert not any(Path("plans").iterdir())
+
+
+def test_memories_as_text() -> None:
+    """Tests costs that are left out, and that a text of a memory reads as the memory."""
+    first, second, third, last = parse_memories(
+        ("tcm=64KiB", "sram=512KiB,read=2", "psram=8MiB,base=0x3C000000,align=32", "host")
+    )
+    assert (first.read, first.write, first.capacity) == (1, 1, 65536)
+    assert (second.read, second.write) == (2, 2)
+    assert (third.read, third.write, third.base, third.alignment) == (20, 20, 0x3C000000, 32)
+    assert (last.read, last.capacity) == (200, None)
+    for memory in (first, second, third, last):
+        assert parse_memories([format_memory(memory)]) == (memory,)
+
+
+def test_a_memory_of_nothing_is_refused() -> None:
+    """Tests the words for those who call it."""
+    with pytest.raises(MemplanError, match="is no memory"):
+        parse_memories(["=256KiB"])
