@@ -11,6 +11,9 @@
     extern const net_step net_steps[];         the same of a program in bands, for which rows each
                                                operator runs; also where NET_DEFINE_TABLE is
 
+With several memories there is an array for each, in a section of its own (`_c_arrays.py`), and
+NET_AT_conv is where a tensor lies.
+
 The assertions prove that the plan is legal: if an offset is changed by hand or by a merge so that
 two buffers overlap, the header does not compile.
 """
@@ -22,13 +25,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memplan.graph import Layout
+from memplan.memories import Assigned
 from memplan.plan import Plan
-from memplan.referee import verify
 from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
+from memplan.targets._c_arrays import Array, Arrays
 from memplan.targets._c_schedule import Schedule
-from memplan.targets._neighbours import Below, find_neighbours
+from memplan.targets._neighbours import Below
 
 __all__ = ["MAX_PAIRS", "guard_linkage", "list_tensors", "write_header"]
 
@@ -51,7 +55,7 @@ class _Entry:
 
 def write_header(
     loaded: Loaded,
-    plan: Plan,
+    plan: Plan | Assigned,
     *,
     name: str | None = None,
     order: Sequence[int] | None = None,
@@ -65,7 +69,8 @@ def write_header(
         What was planned, from any source. If it has a graph, every tensor in the arena gets a
         constant; otherwise every buffer does.
     plan
-        Offsets in bytes from the beginning of the arena.
+        Offsets in bytes from the beginning of the arena; or plans in several memories, as
+        `memplan.assign` makes them of `loaded`.
     name
         The prefix of all names in the header: `NET_` and `net_` for "net". Characters that C does
         not allow are replaced. By default it is the name of the graph, or "plan".
@@ -81,7 +86,6 @@ def write_header(
     PlanError
         If the plan is not a legal plan of the problem.
     """
-    verify(loaded.problem, plan)
     return "\n".join(_Header(loaded, plan, name, order, bands).lines()) + "\n"
 
 
@@ -91,7 +95,7 @@ class _Header:
     def __init__(
         self,
         loaded: Loaded,
-        plan: Plan,
+        plan: Plan | Assigned,
         name: str | None,
         order: Sequence[int] | None,
         bands: Cut | None,
@@ -101,9 +105,9 @@ class _Header:
         self._upper = c.make_prefix(self._title)
         self._lower = self._upper.lower()
         self._problem = problem = loaded.problem
-        self._plan = plan
-        self._offsets = [plan.offset(id) for id in problem.ids]
-        pairs = list(islice(find_neighbours(problem, self._offsets), MAX_PAIRS + 1))
+        self._arrays = arrays = Arrays.of(problem, plan, self._upper)
+        self._offsets = arrays.offsets
+        pairs = list(islice(arrays.find_neighbours(problem), MAX_PAIRS + 1))
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
         moved = None if bands is not None else order
         operators = () if loaded.graph is None or moved is None else loaded.graph.operators
@@ -125,7 +129,7 @@ class _Header:
         guard = f"{self._upper}_PLAN_H_"
         yield from self._introduction()
         yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "")
-        yield from self._arena_constants()
+        yield from self._array_constants()
         if self._has_tensors:
             yield from self._buffer_constants()
         yield from self._entry_constants()
@@ -135,11 +139,10 @@ class _Header:
         yield from self._definitions()
 
     def _introduction(self) -> Iterator[str]:
-        plan, upper = self._plan, self._upper
-        optimal = " (optimal)" if plan.peak == plan.lower_bound else ""
+        upper, arrays = self._upper, self._arrays
         yield f"/* The memory of {c.escape_comment(self._title)}, planned by memplan; do not edit."
         yield " *"
-        yield f" * {len(self._problem)} buffers in {plan.peak} bytes{optimal}."
+        yield f" * {len(self._problem)} buffers in {arrays.words}."
         yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
         if self._has_more:
             yield f" * The assertions cover the first {MAX_PAIRS} pairs; memplan has checked all."
@@ -151,18 +154,20 @@ class _Header:
             yield " * The plan is only right if the operators run as the steps at the end say, for"
             yield " * these rows and columns."
         yield " *"
+        what = "the arrays" if arrays.are_several else "the arena"
         yield f" * Define {upper}_DEFINE_ARENA in one source file before including this header to"
-        yield f" * define the arena there, and {upper}_DEFINE_TABLE for a table of its contents."
-        yield " * A second definition is a linker error. Your own memory works as well:"
-        yield f" * {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
+        yield f" * define {what} there, and {upper}_DEFINE_TABLE for a table of the contents."
+        yield " * A second definition is a linker error."
+        if not arrays.are_several:
+            yield " * Your own memory works as well:"
+            yield f" * {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
         yield " */"
 
-    def _arena_constants(self) -> Iterator[str]:
-        # C aligns addresses only to powers of two, so this takes the largest one in each alignment.
-        alignment = max((int(a) & -int(a) for a in self._problem.alignment), default=1)
+    def _array_constants(self) -> Iterator[str]:
         upper = self._upper
-        yield f"#define {upper}_ARENA_SIZE {self._plan.peak}u"
-        yield f"#define {upper}_ARENA_ALIGNMENT {alignment}u"
+        for array in self._arrays.arrays:
+            yield f"#define {array.macro('SIZE')} {array.size}u"
+            yield f"#define {array.macro('ALIGNMENT')} {array.alignment}u"
         yield f"#define {upper}_TABLE_COUNT {len(self._entries)}u"
         if self._order:
             yield f"#define {upper}_ORDER_COUNT {len(self._order)}u"
@@ -183,8 +188,12 @@ class _Header:
             if self._has_tensors:
                 offset = f"({self._offset(entry.row)} + {entry.within}u)"
             steps = f"{c.escape_comment(entry.name)}, {entry.first} to {entry.last}"
-            yield f"#define {self._upper}_OFFSET_{name} {offset} /* {steps} */"
+            constant = f"{self._upper}_OFFSET_{name}"
+            yield f"#define {constant} {offset} /* {steps} */"
             yield f"#define {self._upper}_SIZE_{name} {entry.size}u"
+            if self._arrays.are_several:
+                array = self._arrays.array_of(entry.row)
+                yield f"#define {self._upper}_AT_{name} ({array.name} + {constant})"
         yield ""
 
     def _checks(self) -> Iterator[str]:
@@ -209,7 +218,8 @@ class _Header:
         for row, alignment in enumerate(self._problem.alignment):
             if alignment > 1:
                 yield f"{self._offset(row)} % {alignment}u == 0"
-            yield f"0ull + {self._offset(row)} + {self._size(row)} <= {self._upper}_ARENA_SIZE"
+            size = self._arrays.array_of(row).macro("SIZE")
+            yield f"0ull + {self._offset(row)} + {self._size(row)} <= {size}"
         yield from map(self._compare_addresses, self._pairs)
 
     def _compare_addresses(self, pair: Below) -> str:
@@ -225,6 +235,7 @@ class _Header:
         yield from (
             f"typedef struct {entry} {{",
             "  const char* name; /* in UTF-8, as in the program */",
+            *(["  unsigned char* memory;"] if self._arrays.are_several else []),
             "  uint64_t offset;",
             "  uint64_t size;",
             "  int64_t first; /* the steps at which it is needed, both included */",
@@ -237,11 +248,11 @@ class _Header:
             yield from self._schedule.declare(self._lower)
             tables = self._schedule.names(self._lower)
         yield from guard_linkage(
-            f"{self._name_alignment()} extern unsigned char {self._arena()};",
+            *(f"{self._align(array)} extern {array.declare()};" for array in self._arrays.arrays),
             f"extern const {entry} {self._table()};",
             *([f"extern const {self._runs()};"] if self._order else []),
             *(f"extern const {table};" for table in tables),
-            before=self._alignment_macro(),
+            before=(*self._alignment_macro(), *self._arrays.define_sections()),
         )
         yield ""
 
@@ -249,7 +260,7 @@ class _Header:
         """Yield the definitions, outside of the guard: a second include may request them."""
         upper = self._upper
         for what, lines in (
-            ("ARENA", [f"{self._name_alignment()} unsigned char {self._arena()};"]),
+            ("ARENA", [*map(self._define_array, self._arrays.arrays)]),
             ("TABLE", [*self._define_table(), *self._define_order()]),
         ):
             yield from (
@@ -264,9 +275,12 @@ class _Header:
         yield f"const {self._lower}_entry {self._table()} = {{"
         for entry, name in zip(self._entries, self._names, strict=True):
             place = f"{self._upper}_OFFSET_{name}, {self._upper}_SIZE_{name}"
+            if self._arrays.are_several:
+                place = f"{self._arrays.array_of(entry.row).name}, {place}"
             text = c.quote_string(entry.name)
             yield f"    {{{text}, {place}, {entry.first}, {entry.last}}},"
-        yield "    {0, 0, 0, 0, 0}, /* the end */"
+        zeros = ", ".join("0" * (6 if self._arrays.are_several else 5))
+        yield f"    {{{zeros}}}, /* the end */"
         yield "};"
 
     def _define_order(self) -> Iterator[str]:
@@ -279,16 +293,16 @@ class _Header:
             yield from self._schedule.define(self._lower)
 
     def _alignment_macro(self) -> tuple[str, ...]:
-        macro, bytes_ = self._name_alignment(), f"{self._upper}_ARENA_ALIGNMENT"
+        macro = f"{self._upper}_ALIGNED_(bytes)"
         return (
             "#if defined(__cplusplus)",
-            f"#define {macro} alignas({bytes_})",
+            f"#define {macro} alignas(bytes)",
             "#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L",
-            f"#define {macro} _Alignas({bytes_})",
+            f"#define {macro} _Alignas(bytes)",
             "#elif defined(_MSC_VER)",
-            f"#define {macro} __declspec(align({bytes_}))",
+            f"#define {macro} __declspec(align(bytes))",
             "#else",
-            f"#define {macro} __attribute__((aligned({bytes_})))",
+            f"#define {macro} __attribute__((aligned(bytes)))",
             "#endif",
             "",
         )
@@ -299,18 +313,18 @@ class _Header:
     def _size(self, row: int) -> str:
         return f"{self._upper}_{self._family}SIZE_{self._buffers[row]}"
 
-    def _arena(self) -> str:
-        # C has no arrays of size 0, so an empty arena gets one byte.
-        return f"{self._lower}_arena[{f'{self._upper}_ARENA_SIZE' if self._plan.peak else '1'}]"
+    def _align(self, array: Array) -> str:
+        return f"{self._upper}_ALIGNED_({array.macro('ALIGNMENT')})"
+
+    def _define_array(self, array: Array) -> str:
+        section = self._arrays.name_section(array)
+        return f"{self._align(array)} {section}{array.declare()};"
 
     def _table(self) -> str:
         return f"{self._lower}_table[{self._upper}_TABLE_COUNT + 1]"
 
     def _runs(self) -> str:
         return f"uint32_t {self._lower}_order[{self._upper}_ORDER_COUNT]"
-
-    def _name_alignment(self) -> str:
-        return f"{self._upper}_ALIGNED_"
 
 
 def guard_linkage(*lines: str, before: tuple[str, ...] = ()) -> Iterator[str]:
