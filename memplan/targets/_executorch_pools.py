@@ -1,4 +1,4 @@
-"""What ExecuTorch asks of a planner, as problems: one for each memory.
+"""What ExecuTorch asks of a planner, as problems: one for each memory, or for all banks together.
 
 This module does not need ExecuTorch: any object with the attributes of `Spec` is a tensor.
 
@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
 from memplan.errors import GraphError, quoted
+from memplan.memories import Memory, assign
 from memplan.pipeline import Arranged, Plain, Writer
 from memplan.problem import Problem
 from memplan.sources import of_problem
 
-__all__ = ["Layout", "Place", "Region", "Spec", "plan_memories"]
+__all__ = ["Banks", "Layout", "Place", "Region", "Spec", "plan_memories"]
 
 _DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
@@ -84,6 +85,26 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class Banks:
+    """Memories that tensors without a `mem_id` are assigned to.
+
+    Attributes
+    ----------
+    memories
+        By `mem_id`, the fastest first.
+    accesses
+        By tensor: how often it is read, and written.
+    timeout, nodes
+        See `memplan.assign`.
+    """
+
+    memories: Mapping[int, Memory]
+    accesses: Mapping[Spec, tuple[int, int]] = field(default_factory=dict)
+    timeout: float | None = None
+    nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a tensor lies: which memory, and the offset in it in bytes."""
 
@@ -117,8 +138,9 @@ def plan_memories(
     taken: Sequence[int] = (),
     regions: Sequence[Region] = (),
     padding: int = 0,
+    banks: Banks | None = None,
 ) -> Layout:
-    """Plan every memory that has tensors by itself.
+    """Plan every memory that has tensors by itself, and banks together.
 
     Parameters
     ----------
@@ -138,13 +160,15 @@ def plan_memories(
         What nodes of control flow run; they are placed like tensors.
     padding
         Bytes to add at the end of every memory with tensors, for kernels that read beyond one.
+    banks
+        Where tensors without a memory may lie; they all lie in the default one otherwise.
 
     Raises
     ------
     GraphError
         If a tensor has no lifetime or no legal memory, or is a view of one that cannot hold it.
     PlanError
-        If there is no plan within the budget.
+        If there is no plan within the budget, or banks are too small.
     """
     label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
     name_of = dict(zip(specs, names, strict=True))
@@ -152,40 +176,159 @@ def plan_memories(
         spec.realign(alignment)
     homes = {spec: _find_owner(spec, label, alignment) for spec in specs}
     spans = _find_spans(homes, label)
-    by_memory: dict[int, list[Spec]] = {
-        mem_id: [] for one in regions for mem_id, size in enumerate(one.sizes) if size
+    given = {
+        spec: _get_memory(spec, label[spec], None if banks else _DEFAULT_MEMORY)
+        for spec, (owner, _) in homes.items()
+        if owner is spec
     }
-    for spec, (owner, _) in homes.items():
-        by_memory.setdefault(_get_memory(owner, label[owner]), []).append(spec)
-    places: dict[Spec, Place] = {}
-    sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in by_memory))
-    sizes[1 : len(taken)] = taken[1:]
-    for mem_id, members in sorted(by_memory.items()):
-        owners = [spec for spec in members if homes[spec][0] is spec]
-        inner = [one for one in regions if mem_id < len(one.sizes) and one.sizes[mem_id]]
-        rows = [(*spans[each], each.allocated_memory, name_of[each]) for each in owners]
-        for one in inner:
-            size = _round_up(one.sizes[mem_id], alignment)
-            rows.append((one.first, one.last, size, f"inside {one.name}"))
-        problem = Problem.from_arrays(
-            [first for first, *_ in rows],
-            [last + 1 for _, last, *_ in rows],
-            [size for *_, size, _ in rows],
-            ids=[name for *_, name in rows],
-            alignment=[math.lcm(alignment, unit)] * len(rows),
-            reserved=[(0, below) for below in taken[mem_id : mem_id + 1] if below],
+    rows = [
+        _Row(spec, *spans[spec], spec.allocated_memory, name_of[spec], mem_id)
+        for spec, mem_id in given.items()
+    ]
+    rows += [
+        _Row(
+            one.name, one.first, one.last, _round_up(size, alignment), f"inside {one.name}", mem_id
         )
+        for one in regions
+        for mem_id, size in enumerate(one.sizes)
+        if size
+    ]
+    offsets: dict[tuple[Spec | str | None, int], int] = {}  # of tensors and regions, by memory
+    used: dict[int, int] = {}
+    together = [each for each in rows if banks and each.mem_id in (None, *banks.memories)]
+    by_memory: dict[int, list[_Row]] = {}
+    for each in rows:
+        if each.mem_id is not None and not (banks and each.mem_id in banks.memories):
+            by_memory.setdefault(each.mem_id, []).append(each)
+    for mem_id, own in sorted(by_memory.items()):
+        problem = _make_problem(own, math.lcm(alignment, unit), taken[mem_id : mem_id + 1])
         found = arrange(Plain(of_problem(problem), f"memory {mem_id}"))
-        offsets = [found.plan.offset(id) for id in problem.ids]
-        row_of = {owner: row for row, owner in enumerate(owners)}
-        for spec in members:
-            owner, at = homes[spec]
-            places[spec] = Place(mem_id, offsets[row_of[owner]] + at)
-        for offset, region in zip(offsets[len(owners) :], inner, strict=True):
-            for spec, place in region.places.items():
-                if place.mem_id == mem_id:
-                    places[spec] = Place(mem_id, offset + place.offset)
-        sizes[mem_id] = max(sizes[mem_id], found.arena) + padding
+        for each, id in zip(own, problem.ids, strict=True):
+            offsets[each.what, mem_id] = found.plan.offset(id)
+        used[mem_id] = found.arena + padding
+    if banks and together:
+        accesses = _add_accesses(homes, banks.accesses)
+        both = math.lcm(alignment, unit)
+        _assign_rows(together, banks, accesses, both, taken, padding, offsets, used)
+    return _lay_out(homes, regions, offsets, used, taken)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is placed: a tensor, what is in a region of that name, or nothing that has a place."""
+
+    what: Spec | str | None
+    first: int
+    last: int
+    size: int
+    name: str
+    mem_id: int | None
+
+
+def _make_problem(rows: Sequence[_Row], alignment: int, below: Sequence[int] = ()) -> Problem:
+    return Problem.from_arrays(
+        [each.first for each in rows],
+        [each.last + 1 for each in rows],
+        [each.size for each in rows],
+        ids=[each.name for each in rows],
+        alignment=[alignment] * len(rows),
+        reserved=[(0, end) for end in below if end],
+    )
+
+
+def _assign_rows(
+    rows: Sequence[_Row],
+    banks: Banks,
+    accesses: Mapping[Spec, tuple[int, int]],
+    alignment: int,
+    taken: Sequence[int],
+    padding: int,
+    offsets: dict[tuple[Spec | str | None, int], int],
+    used: dict[int, int],
+) -> None:
+    """Assign rows to banks, and add their offsets and what each bank needs."""
+    numbers = {memory.name: mem_id for mem_id, memory in banks.memories.items()}
+    last = max(each.last for each in rows)
+    first = min(each.first for each in rows)
+    # What sub-modules have at the bottom of a bank is a buffer that is always there.
+    rows = [
+        *(
+            # A region may have a part in each bank.
+            replace(each, name=f"{each.name}, memory {each.mem_id}")
+            if isinstance(each.what, str)
+            else each
+            for each in rows
+        ),
+        *(
+            _Row(None, first, last, taken[mem_id], f"sub-modules, memory {mem_id}", mem_id)
+            for mem_id in banks.memories
+            if mem_id < len(taken) and taken[mem_id]
+        ),
+    ]
+    problem = _make_problem(rows, alignment)
+    problem = problem.with_pins({each.name: 0 for each in rows if each.what is None})
+    memories = [
+        replace(each, capacity=None if each.capacity is None else max(1, each.capacity - padding))
+        for each in banks.memories.values()
+    ]
+    found = assign(
+        problem,
+        memories,
+        {each.name: _count_of(each.what, accesses) for each in rows},
+        allowed={
+            each.name: [banks.memories[each.mem_id].name]
+            for each in rows
+            if each.mem_id is not None
+        },
+        timeout=banks.timeout,
+        nodes=banks.nodes,
+    )
+    row_of = {each.name: each for each in rows}
+    for memory, plan in zip(found.memories, found.plans, strict=True):
+        mem_id = numbers[memory.name]
+        for id in plan.ids:
+            offsets[row_of[id].what, mem_id] = plan.offset(id)
+        if plan.ids:
+            used[mem_id] = (plan.peak or 0) + padding
+
+
+def _add_accesses(
+    homes: Mapping[Spec, tuple[Spec, int]], accesses: Mapping[Spec, tuple[int, int]]
+) -> dict[Spec, tuple[int, int]]:
+    """Return how often the memory of each owner is read and written, through views too."""
+    found: dict[Spec, tuple[int, int]] = {}
+    for spec, (owner, _) in homes.items():
+        (reads, writes), known = accesses.get(spec, (0, 0)), found.get(owner, (0, 0))
+        found[owner] = known[0] + reads, known[1] + writes
+    return found
+
+
+def _count_of(what: Spec | str | None, accesses: Mapping[Spec, tuple[int, int]]) -> tuple[int, int]:
+    """Return the accesses that count in the choice: those of what has only one place do not."""
+    return (0, 0) if what is None or isinstance(what, str) else accesses.get(what, (0, 0))
+
+
+def _lay_out(
+    homes: Mapping[Spec, tuple[Spec, int]],
+    regions: Sequence[Region],
+    offsets: Mapping[tuple[Spec | str | None, int], int],
+    used: Mapping[int, int],
+    taken: Sequence[int],
+) -> Layout:
+    """Return the places of all tensors, those in others and in regions too."""
+    at_home = {what: (mem_id, offset) for (what, mem_id), offset in offsets.items()}
+    places: dict[Spec, Place] = {}
+    for spec, (owner, within) in homes.items():
+        mem_id, offset = at_home[owner]
+        places[spec] = Place(mem_id, offset + within)
+    for region in regions:
+        for spec, place in region.places.items():
+            offset = offsets[region.name, place.mem_id]
+            places[spec] = Place(place.mem_id, offset + place.offset)
+    sizes = [0] * max(_DEFAULT_MEMORY + 1, len(taken), *(mem_id + 1 for mem_id in used))
+    sizes[1 : len(taken)] = taken[1:]
+    for mem_id, size in used.items():
+        sizes[mem_id] = max(sizes[mem_id], size)
     return Layout(MappingProxyType(places), tuple(sizes))
 
 
@@ -236,9 +379,9 @@ def _find_spans(
     return spans
 
 
-def _get_memory(spec: Spec, label: str) -> int:
+def _get_memory(spec: Spec, label: str, default: int | None) -> int | None:
     if spec.mem_id is None:
-        return _DEFAULT_MEMORY
+        return default
     if spec.mem_id < 1:
         raise GraphError(f"{label} has the mem_id {spec.mem_id}; memories are numbered from 1")
     return spec.mem_id

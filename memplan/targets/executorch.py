@@ -14,10 +14,18 @@ from typing import Any
 
 from memplan.errors import GraphError, MemplanError, quoted, shown
 from memplan.extras import require
+from memplan.memories import Memory
 from memplan.pipeline import Arranged, Plain, Writer, arrange
 from memplan.problem import Problem
 from memplan.sources import of_problem
-from memplan.targets._executorch_pools import Layout, Place, Region, Spec, plan_memories
+from memplan.targets._executorch_pools import (
+    Banks,
+    Layout,
+    Place,
+    Region,
+    Spec,
+    plan_memories,
+)
 
 __all__ = ["planner"]
 
@@ -28,6 +36,7 @@ def planner(
     timeout: float | None = None,
     nodes: int | None = None,
     alignment: int | None = None,
+    memories: Any = None,
     **options: Any,
 ) -> Callable[..., Any]:
     """Return a planner for ExecuTorch's `MemoryPlanningPass(memory_planning_algo=...)`.
@@ -40,6 +49,11 @@ def planner(
     alignment
         Of every offset, in bytes, in addition to the alignment that the pass requires; sizes have
         only the latter.
+    memories
+        Memories that tensors without a `mem_id` are assigned to, the fastest first, so that what
+        operators read and write costs least (`memplan.assign`): a list of `memplan.Memory`, whose
+        numbers are 1, 2, ..., or ExecuTorch's `TargetMemoryMap`. A tensor with a `mem_id` stays
+        there. The solver and its options are not asked then.
 
     Returns
     -------
@@ -60,6 +74,9 @@ def planner(
         raise MemplanError("proof is not available: every graph and memory would have its own")
     library = require("executorch.exir.memory_planning", extra="executorch")
     result_type = _result_type(library)
+    numbered = None if memories is None else _number_memories(memories)
+    if numbered and (solver != "auto" or options):
+        raise MemplanError("with memories, the solver and its options cannot be chosen")
 
     def search(memory: Writer) -> Arranged:
         return arrange(memory, timeout=timeout, nodes=nodes, solver=solver, **options)
@@ -89,14 +106,51 @@ def planner(
             taken=taken,
             regions=regions,
             padding=extra_padding,
+            banks=None
+            if numbered is None
+            else Banks(numbered, _count_accesses(graph_module, rows), timeout, nodes),
         )
         return _hand_over(layout, library, result_type)
 
     # A suite distinguishes its algorithms by name, so planners with other settings need others.
     settings = {"timeout": timeout, "nodes": nodes, "alignment": alignment, **options}
+    if numbered:
+        settings["memories"] = "+".join(each.name for each in numbered.values())
     arguments = [f"{key}={value}" for key, value in settings.items() if value is not None]
     algorithm.__name__ = f"memplan({', '.join([solver, *arguments])})"
     return algorithm
+
+
+def _number_memories(memories: Any) -> dict[int, Memory]:
+    """Return memories by `mem_id`; banks of ExecuTorch cost ten times as much as the one before."""
+    banks = getattr(memories, "banks", None)
+    if banks is None:
+        found = dict(enumerate(memories, 1))
+        if not found or not all(isinstance(each, Memory) for each in found.values()):
+            raise MemplanError("memories is a list of memplan.Memory, or a TargetMemoryMap")
+        return found
+    return {
+        bank.mem_id: Memory(bank.name, bank.size, 10**at, 10**at, bank.alignment or 1)
+        for at, bank in enumerate(banks)
+    }
+
+
+def _count_accesses(graph_module: Any, specs: Sequence[Spec]) -> dict[Spec, tuple[int, int]]:
+    """Return how often the nodes read each tensor, and write it; the caller's nodes count too."""
+    planned = set(map(id, specs))
+    found: dict[Spec, list[int]] = {}
+    for node in graph_module.graph.nodes:
+        if getattr(node.target, "__name__", "") in ("alloc", "view", "free"):
+            continue
+        own = _list_specs(node) if node.op in ("call_function", "placeholder") else ()
+        made = [spec for spec in own if id(spec) in planned]
+        for spec in made:
+            found.setdefault(spec, [0, 0])[1] += 1
+        for other in getattr(node, "all_input_nodes", ()):
+            for spec in _list_specs(other):
+                if id(spec) in planned and all(spec is not each for each in made):
+                    found.setdefault(spec, [0, 0])[0] += 1
+    return {spec: (reads, writes) for spec, (reads, writes) in found.items()}
 
 
 def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:

@@ -14,10 +14,11 @@ from executorch_networks import branches, mobilenet, transformer, two_branches
 
 from memplan import solvers
 from memplan.errors import GraphError, MemplanError, PlanError
+from memplan.memories import Memory
 from memplan.pipeline import Arranged, Plain, arrange
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
-from memplan.targets._executorch_pools import Layout, Place, Region, plan_memories
+from memplan.targets._executorch_pools import Banks, Layout, Place, Region, plan_memories
 from memplan.targets.executorch import planner
 
 pytestmark = pytest.mark.slow
@@ -263,6 +264,20 @@ def sizes(program: Any) -> list[int]:
     return list(program.exported_program().graph_module.meta["non_const_buffer_sizes"])
 
 
+def count_slow(program: Any) -> int:
+    """Return the bytes that operators read and write in the second memory."""
+    total = 0
+    for node in program.exported_program().graph_module.graph.nodes:
+        if getattr(node.target, "__name__", "") in ("alloc", "view", "free"):
+            continue
+        result = node.meta.get("spec")
+        for spec in [result, *(each.meta.get("spec") for each in node.all_input_nodes)]:
+            # What a node writes is also an input of it, as the memory that it writes to.
+            if getattr(spec, "mem_id", None) == 2:
+                total += spec.allocated_memory
+    return total
+
+
 def audit(program: Any) -> None:
     """Let ExecuTorch's own verifier look for tensors that share bytes while both live."""
     from executorch.exir.memory_planning import Verifier
@@ -412,3 +427,75 @@ def test_a_program_in_order_needs_half() -> None:
     assert sum(sizes(given)) - sum(sizes(ours)) == pytest.approx(found.given_peak - found.peak, 0.1)
     assert sum(sizes(ours)) < 0.55 * sum(sizes(given))
     assert torch.equal(run(ours, inputs), run(given, inputs))
+
+
+BANKS = {1: Memory("sram", 96), 2: Memory("psram", read=10, write=10)}
+
+
+def test_tensors_go_to_banks_by_what_they_save() -> None:
+    """Tests views, a tensor that has a bank, one that has another memory, and padding."""
+    often, seldom = Tensor(0, 4, 64), Tensor(0, 4, 64)
+    view = Tensor(1, 2, 16, storage_base=seldom, storage_base_offset=16)
+    pinned, apart = Tensor(0, 4, 16, mem_id=2), Tensor(0, 4, 48, mem_id=5)
+    accesses = {often: (3, 1), seldom: (0, 1), view: (1, 0), pinned: (9, 9)}
+    tensors = [seldom, often, view, pinned, apart]
+    layout = laid_out(tensors, padding=16, banks=Banks(BANKS, accesses))
+    assert [layout.places[each].mem_id for each in tensors] == [2, 1, 2, 2, 5]
+    assert layout.places[view].offset == layout.places[seldom].offset + 16
+    assert layout.sizes == (0, 64 + 16, 80 + 16, 0, 0, 48 + 16)
+    more = {**accesses, seldom: (0, 3), view: (2, 0)}
+    layout = laid_out(tensors, banks=Banks(BANKS, more))
+    assert (layout.places[often].mem_id, layout.places[seldom].mem_id) == (2, 1)
+
+
+def test_what_control_flow_has_stays_in_its_bank() -> None:
+    """Tests parts of a region in both banks, and what sub-modules have at the bottom."""
+    inner, outer, early = Tensor(0, 9, 16), Tensor(0, 9, 16), Tensor(2, 4, 48)
+    places = {inner: Place(1, 16), outer: Place(2, 0)}
+    regions = [Region("one", 2, 4, (0, 32, 16), places)]
+    banks = Banks(BANKS, {early: (1, 1)})
+    layout = laid_out([early], regions=regions, banks=banks)
+    assert (layout.places[early].mem_id, layout.sizes[1]) == (1, 80)
+    assert layout.places[inner].mem_id == 1
+    assert layout.places[outer] == Place(2, 0)
+    layout = laid_out([early], taken=[0, 64, 0], banks=banks)
+    assert (layout.places[early].mem_id, layout.sizes[1]) == (2, 64)
+
+
+def test_banks_that_are_too_small_are_named() -> None:
+    """Tests the words, and what cannot be asked together."""
+    small = {1: Memory("sram", 16), 2: Memory("psram", 32, read=10, write=10)}
+    with pytest.raises(PlanError, match=r"sram.*psram"):
+        laid_out([Tensor(0, 4, 48)], banks=Banks(small))
+    pytest.importorskip("executorch.exir")
+    with pytest.raises(MemplanError, match="memories is a list of"):
+        planner(memories=["sram"])
+    with pytest.raises(MemplanError, match="cannot be chosen"):
+        planner("greedy", memories=list(BANKS.values()))
+
+
+@pytest.mark.parametrize("with_map", [False, True])
+def test_a_program_runs_in_two_banks(with_map: bool) -> None:
+    """Tests bits in the real runtime, and that the assignment costs no more than ExecuTorch's."""
+    pytest.importorskip("executorch.exir")
+    pytest.importorskip("executorch.runtime")
+    banked = pytest.importorskip("executorch.exir.banked_memory_planning")
+    import torch
+    from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
+
+    torch.manual_seed(7)
+    model, inputs = mobilenet()
+    model = model.eval()
+    whole = compiled(model, inputs, planner())
+    fast = sum(sizes(whole)) // 2 // 16 * 16
+    target = banked.TargetMemoryMap(
+        [banked.Bank("sram", fast, 1), banked.Bank("psram", 1 << 20, 2)]
+    )
+    memories = [Memory("sram", fast), Memory("psram", 1 << 20, read=10, write=10)]
+    ours = compiled(model, inputs, planner(memories=target if with_map else memories))
+    audit(ours)
+    assert 0 < sizes(ours)[1] <= fast
+    assert sizes(ours)[2] > 0
+    assert torch.equal(run(ours, inputs), run(whole, inputs))
+    theirs = compiled(model, inputs, MemoryPlanningAlgorithmSuite([banked.BankedGreedy(target)]))
+    assert count_slow(ours) <= count_slow(theirs)
