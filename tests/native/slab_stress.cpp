@@ -64,15 +64,16 @@ Hash key(int operation, std::uint32_t ordinal = 0) {
   return allocation_in(frame_in(kRoot, name, 0), ordinal);
 }
 
-// Operation i makes one allocation, of `size` at `offset`.
+// Operation i makes one allocation, of `size` at `offset` in a memory.
 struct Planned {
   std::int64_t size, offset;
+  std::uint32_t memory = 0;
 };
 
 Pool* make(const std::vector<Planned>& plan, std::size_t limit) {
   std::vector<Row> rows;
   for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
-    rows.push_back({{key(i), key(i)}, plan[i].size, plan[i].offset, 0, 0});
+    rows.push_back({{key(i), key(i)}, plan[i].size, plan[i].offset, plan[i].memory, 0, 0});
   }
   return Pool::make(std::move(rows), limit, Region::get(), count_gone);
 }
@@ -139,6 +140,31 @@ void test_ranges() {
   CHECK(totals.occupied == 2 && totals.outliving == 1);
   CHECK(totals.unknown == 1 && totals.resized == 1);
   pool->close();
+}
+
+// Each memory of a plan is a block of its own, whose offsets begin at 0; also one that is not used.
+void test_memories() {
+  Pool* const pool = make({{128, 0}, {128, 0, 2}, {64, 64}, {64, 64, 2}}, 1);
+  Slab* const slab = pool->begin();
+  char* const a = place(slab, 0, 128);
+  char* const b = place(slab, 1, 128);
+  CHECK(std::abs(a - b) >= static_cast<std::ptrdiff_t>(Region::kUnit));
+  CHECK(reinterpret_cast<std::uintptr_t>(b) % 64 == 0);
+  CHECK(place(slab, 2, 64) == nullptr);
+  release(a);
+  CHECK(place(slab, 3, 64) == nullptr);  // b is still in the other memory
+  release(b);
+  slab->end();
+  CHECK(pool->begin() == slab);
+  char* const c = place(slab, 2, 64);
+  char* const d = place(slab, 3, 64);
+  CHECK(c == a + 64 && d == b + 64);
+  release(c);
+  release(d);
+  slab->end();
+  CHECK(pool->totals().slab_bytes == 256);
+  pool->close();
+  CHECK(Region::get().owner(a) == nullptr && Region::get().owner(b) == nullptr);
 }
 
 // Operators are watched after a call that was not as recorded, and only then.
@@ -275,7 +301,7 @@ void test_no_memory_for_a_pool() {
   int refused = 0;
   for (; pool == nullptr; ++refused) {
     CHECK(refused < 100);
-    std::vector<Row> rows = {{{key(0), key(0)}, 64, 0, 0, 0}};
+    std::vector<Row> rows = {{{key(0), key(0)}, 64, 0, 0, 0, 0}};
     news_left = refused;
     try {
       pool = Pool::make(std::move(rows), 1, Region::get(), count_gone);
@@ -322,7 +348,8 @@ void test_threads(unsigned seed) {
   std::vector<Planned> plan;
   for (int i = 0; i < kRows; ++i) {
     plan.push_back({64 * static_cast<std::int64_t>(1 + random() % 20),
-                    64 * static_cast<std::int64_t>(random() % 100)});
+                    64 * static_cast<std::int64_t>(random() % 100),
+                    static_cast<std::uint32_t>(random() % 2)});
   }
   const int before = gone;
   Pool* const pool = make(plan, 4);
@@ -371,6 +398,7 @@ void test_threads(unsigned seed) {
 int main() {
   memplan::test_frames();
   memplan::test_ranges();
+  memplan::test_memories();
   memplan::test_learns();
   memplan::test_many_cells();
   memplan::test_give_back();

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import compress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ import torch
 from memplan.errors import MemplanError, PlanError
 from memplan.plan import Plan
 from memplan.referee import verify
+from memplan.referee.assigned import MemoryClaim, verify_assigned
 from memplan.runtime.torch.binding import Binding, iterate_tensors
 from memplan.runtime.torch.extension import load
 from memplan.trace import Scope, Trace
@@ -28,6 +29,22 @@ __all__ = ["Slab", "Statistics", "make_table", "most_slabs"]
 
 _ALIGNMENT = 64
 _NOT_PLANNED = -1
+
+
+class Plans(Protocol):
+    """Plans in several memories: what `memplan.assign` returns."""
+
+    @property
+    def memories(self) -> Sequence[MemoryClaim]:
+        """The memories."""
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        """By memory."""
+
+    @property
+    def accessed(self) -> Mapping[str, tuple[int, int]]:
+        """By id: bytes that are read, and written."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,8 @@ class Slab:
     Parameters
     ----------
     plan
-        A plan of `trace.problem()`.
+        A plan of `trace.problem()`, or plans of it in several memories (`memplan.assign`): then a
+        slab has a block of memory for each.
     trace
         The recording, or another trace.
     model
@@ -120,7 +138,11 @@ class Slab:
     _closed = True  # until `__init__` has succeeded
 
     def __init__(
-        self, plan: Plan, trace: Trace, model: Any = None, slabs: int | None = None
+        self,
+        plan: Plan | Plans,
+        trace: Trace,
+        model: Any = None,
+        slabs: int | None = None,
     ) -> None:
         self._limit = most_slabs(slabs)
         self._rows = make_table(plan, trace)
@@ -232,22 +254,30 @@ def most_slabs(asked: int | None) -> int:
     return asked or max(16, 2 * (os.cpu_count() or 1))
 
 
-def make_table(plan: Plan, trace: Trace) -> list[tuple[Scope, int, int, int]]:
-    """Return scope, ordinal, size and offset of the calling thread's allocations."""
+def make_table(plan: Plan | Plans, trace: Trace) -> list[tuple[Scope, int, int, int, int]]:
+    """Return scope, ordinal, size, offset and memory of the calling thread's allocations."""
     problem = trace.problem()
-    verify(problem, plan)
+    if isinstance(plan, Plan):
+        verify(problem, plan)
+        plans: Sequence[Plan] = (plan,)
+    else:
+        verify_assigned(problem, plan.memories, plan.plans, {}, plan.accessed)
+        plans = plan.plans
     if trace.alignment % _ALIGNMENT:
         raise PlanError(
             f"the trace is aligned to {trace.alignment} bytes; PyTorch's kernels need a multiple "
             f"of {_ALIGNMENT}"
         )
-    offsets = np.full(len(trace), _NOT_PLANNED)
-    offsets[trace.planned] = [plan.offset(name) for name in problem.ids]
+    places = {id: (each.offset(id), at) for at, each in enumerate(plans) for id in each.ids}
+    offsets, memories = np.full(len(trace), _NOT_PLANNED), np.zeros(len(trace), np.int64)
+    offsets[trace.planned] = [places[id][0] for id in problem.ids]
+    memories[trace.planned] = [places[id][1] for id in problem.ids]
     rows = zip(
         trace.scopes,
         trace.ordinal.tolist(),
         trace.size.tolist(),
         offsets.tolist(),
+        memories.tolist(),
         strict=True,
     )
     return list(compress(rows, trace.thread == 0))

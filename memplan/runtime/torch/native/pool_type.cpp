@@ -50,10 +50,10 @@ std::optional<std::vector<Row>> rows_of(PyObject* list) {
   std::unordered_map<Hash, std::uint32_t> in_module;  // allocations so far
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list); ++at) {
     PyObject* scope;
-    unsigned int ordinal;
+    unsigned int ordinal, memory = 0;
     long long size, offset;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, at), "O!ILL", &PyTuple_Type, &scope, &ordinal,
-                          &size, &offset)) {
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, at), "O!ILL|I", &PyTuple_Type, &scope, &ordinal,
+                          &size, &offset, &memory)) {
       return std::nullopt;
     }
     const auto place = place_of(scope);
@@ -62,6 +62,7 @@ std::optional<std::vector<Row>> rows_of(PyObject* list) {
     rows.push_back({{allocation_in(module, in_module[module]++), allocation_in(op, ordinal)},
                     size,
                     offset,
+                    memory,
                     0,
                     0});
   }
@@ -84,9 +85,10 @@ Pool* make_on_device(std::vector<Row> rows, std::size_t limit, int device, Strea
   return Pool::make(std::move(rows), limit, CudaStream::get(device, stream), [] {});
 }
 
-// Pool(rows, limit) takes rows (scope, ordinal, size, offset) in the order of the recording, with
-// offset -1 for allocations that are not planned. Pool(rows, limit, device, stream) does the same
-// on a CUDA device, for the work of one stream.
+// Pool(rows, limit) takes rows (scope, ordinal, size, offset, memory) in the order of the
+// recording, with offset -1 for allocations that are not planned; the memory, by number, may be
+// left out, and each is a block of its own. Pool(rows, limit, device, stream) does the same on a
+// CUDA device, for the work of one stream.
 PyObject* pool_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* list;
   unsigned int limit;

@@ -1,6 +1,7 @@
 #include "slab.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "pool.h"
 
@@ -16,16 +17,35 @@ std::uint64_t bits(const Row& row, std::uint32_t word) {
 
 }  // namespace
 
+Blocks::~Blocks() {
+  for (std::size_t at = 0; at < starts_.size(); ++at) where_.unmap(starts_[at], bytes_of(at));
+}
+
+void Blocks::map(void* slab) {
+  starts_.reserve(table_.memories());
+  for (std::size_t at = 0; at < table_.memories(); ++at) {
+    void* const memory = where_.map(bytes_of(at), slab);
+    if (memory == nullptr) return;
+    starts_.push_back(static_cast<char*>(memory));
+  }
+}
+
+std::int64_t Blocks::offset_of(const void* memory) const {
+  // Addresses before a block become large numbers.
+  const auto place = reinterpret_cast<std::uintptr_t>(memory);
+  std::size_t block = 0;
+  while (place - reinterpret_cast<std::uintptr_t>(starts_[block]) >= bytes_of(block)) ++block;
+  return table_.begin_of(block) + (static_cast<const char*>(memory) - starts_[block]);
+}
+
 Slab::Slab(Pool& pool, const Table& table, Memory& where)
     : pool_(pool),
       table_(table),
       where_(where),
       live_(new Word[table.cells() / 64 + 1]()),
       tenants_(new Tenant[table.cells() + 1]()),
-      memory_(static_cast<char*>(where.map(static_cast<std::size_t>(table.bytes()), this))) {}
-
-Slab::~Slab() {
-  if (has_memory()) where_.unmap(memory_, static_cast<std::size_t>(table_.bytes()));
+      blocks_(table, where) {
+  blocks_.map(this);
 }
 
 bool Slab::begin(By by) {
@@ -60,7 +80,7 @@ void* Slab::place(std::size_t bytes) {
       ++claimed_;
       Counts::add(counts_.hits, 1);
       Counts::add(counts_.hit_bytes, size);
-      return memory_ + row->offset;
+      return blocks_.at(*row);
     }
   }
   const bool outlives = row != nullptr && row->offset == kNotPlanned;
@@ -96,8 +116,7 @@ bool Slab::claim(const Row& row, std::int64_t bytes) {
 }
 
 std::int64_t Slab::release(void* memory) {
-  const std::int64_t offset = static_cast<char*>(memory) - memory_;
-  const Tenant tenant = tenants_[table_.cell_at(offset)];
+  const Tenant tenant = tenants_[table_.cell_at(blocks_.offset_of(memory))];
   const Row& row = table_[tenant.row];
   for (std::uint32_t word = row.first / 64; word <= row.last / 64; ++word) {
     live_[word].fetch_and(~bits(row, word), std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "frames.h"
 #include "memory.h"
@@ -45,14 +46,40 @@ struct Counts {
 
 class Pool;
 
+// The blocks of a slab, one for each memory of its plan; they are unmapped with it.
+class Blocks {
+ public:
+  Blocks(const Table& table, Memory& where) : table_(table), where_(where) {}
+  ~Blocks();
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+  // Maps all of them; `are_mapped` says whether there was memory for that.
+  void map(void* slab);
+  bool are_mapped() const { return starts_.size() == table_.memories(); }
+
+  void* at(const Row& row) const {
+    return starts_[row.memory] + (row.offset - table_.begin_of(row.memory));
+  }
+  std::int64_t offset_of(const void* memory) const;
+
+ private:
+  std::size_t bytes_of(std::size_t memory) const {
+    return static_cast<std::size_t>(table_.begin_of(memory + 1) - table_.begin_of(memory));
+  }
+
+  const Table& table_;
+  Memory& where_;
+  std::vector<char*> starts_;
+};
+
 class Slab {
  public:
   Slab(Pool& pool, const Table& table, Memory& where);
-  ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
-  bool has_memory() const { return memory_ != nullptr; }
+  bool has_memory() const { return blocks_.are_mapped(); }
 
   // A call is begin(), which fails if the slab is in use, then enter, leave and place, then end().
   // Operators are entered only if the keys of the table include them.
@@ -101,8 +128,8 @@ class Slab {
   std::unique_ptr<Word[]> live_;       // a bit for every cell
   std::unique_ptr<Tenant[]> tenants_;  // by first cell
   Frames frames_;
-  char* memory_;  // after the members that may throw, so that it is always unmapped
   NameHashes hashes_;
+  Blocks blocks_;
   const Row* expected_ = nullptr;
   By by_ = kModules;
   std::int64_t claimed_ = 0;

@@ -16,12 +16,21 @@ std::size_t table_size(std::size_t entries) {
 }  // namespace
 
 Table::Table(std::vector<Row> rows) : rows_(std::move(rows)) {
-  std::vector<std::int64_t> cuts;
+  std::vector<std::int64_t> sizes(1);
   for (const Row& row : rows_) {
     if (row.offset == kNotPlanned) continue;
+    if (row.memory >= sizes.size()) sizes.resize(row.memory + std::size_t{1});
+    sizes[row.memory] = std::max(sizes[row.memory], row.offset + row.size);
+  }
+  begins_.assign(1, 0);
+  for (const std::int64_t size : sizes) begins_.push_back(begins_.back() + size);
+
+  std::vector<std::int64_t> cuts;
+  for (Row& row : rows_) {
+    if (row.offset == kNotPlanned) continue;
+    row.offset += begins_[row.memory];
     cuts.push_back(row.offset);
     cuts.push_back(row.offset + row.size);
-    bytes_ = std::max(bytes_, row.offset + row.size);
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -53,7 +62,7 @@ Table::Table(std::vector<Row> rows) : rows_(std::move(rows)) {
     }
     starts_[at] = {row.offset, row.first};
   }
-  rows_.push_back({{0, 0}, 0, kNotPlanned, 0, 0});
+  rows_.push_back({{0, 0}, 0, kNotPlanned, 0, 0, 0});
 }
 
 }  // namespace memplan

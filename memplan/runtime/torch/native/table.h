@@ -5,6 +5,9 @@
 //
 //     plan    |--- a ---|------ b ------|        cells   0: [a)  1: [b before c)  2: [b and c)
 //             |         |     |--- c ---|                a = 0..0, b = 1..2, c = 2..2
+//
+// A plan may be of several memories. Their offsets follow each other in this address space, and
+// each of them is a block of its own.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +28,15 @@ struct Row {
   Hash key[2];  // [By]
   std::int64_t size;
   std::int64_t offset;  // kNotPlanned if it outlived the recorded call
+  std::uint32_t memory;
   std::uint32_t first;  // cells [first, last]
   std::uint32_t last;
 };
 
 class Table {
  public:
-  // Takes rows in the order of the recording, and sets their `first` and `last`.
+  // Takes rows in the order of the recording, with offsets in their memories. Sets their `first`
+  // and `last`, and counts offsets from the first byte of the first memory.
   explicit Table(std::vector<Row> rows);
 
   // Returns the row of a key, or nullptr. `expected` is tried first, as operators mostly run in the
@@ -58,7 +63,10 @@ class Table {
   }
   const Row& operator[](std::uint32_t row) const { return rows_[row]; }
   std::uint32_t cells() const { return cells_; }
-  std::int64_t bytes() const { return bytes_; }
+  std::int64_t bytes() const { return begins_.back(); }
+  // The bytes of all memories before this one; the memories are numbered from 0.
+  std::int64_t begin_of(std::size_t memory) const { return begins_[memory]; }
+  std::size_t memories() const { return begins_.size() - 1; }
 
  private:
   std::size_t first_place(std::int64_t offset) const {
@@ -75,7 +83,7 @@ class Table {
   std::vector<Start> starts_;            // open addressing by offset
   std::size_t mask_ = 0;
   std::uint32_t cells_ = 0;
-  std::int64_t bytes_ = 0;
+  std::vector<std::int64_t> begins_;
 };
 
 }  // namespace memplan
