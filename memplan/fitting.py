@@ -7,20 +7,26 @@ run again, and bands, come last, with as little repeated work as fits.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from memplan.errors import MemplanError, quoted
 from memplan.files import write_files
+from memplan.memories import Memory
+from memplan.notes import Note
 from memplan.pipeline import Arranged, arrange
+from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sizes import parse_size
-from memplan.sources import Loaded, load
+from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
 from memplan.sources.tflite.boards import Board, find_board
 from memplan.targets import choose_writer
+from memplan.targets.memories import Housed, house
 
-__all__ = ["find_fit", "fit"]
+__all__ = ["FittedMemories", "find_fit", "fit", "fit_memories"]
 
 
 def fit(
@@ -143,3 +149,114 @@ def find_fit(
     if out is not None and capacity is not None and found.fits and not allow_inexact:
         found.require_equal()
     return found
+
+
+@dataclass(frozen=True)
+class FittedMemories:
+    """A program in the fastest memory alone, or in all of them.
+
+    Attributes
+    ----------
+    alone
+        What the levers of `fit` make of it for the fastest memory.
+    housed
+        What is where, and the files of its runtime; `None` if the fastest memory is enough.
+    files
+        What was made, by the name of a file.
+    """
+
+    alone: Arranged
+    housed: Housed | None
+    files: Mapping[str, bytes]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was assumed."""
+        return self.alone.notes if self.housed is None else self.housed.notes
+
+
+def fit_memories(
+    model: Any,
+    memories: Sequence[Memory],
+    allowed: Mapping[str, Iterable[str]],
+    *,
+    dims: Mapping[str, int] | None = None,
+    allow_inexact: bool = False,
+    allow_refused: bool = False,
+    max_extra: float | None = None,
+    pure: Iterable[str] = (),
+    timeout: float | None = None,
+    nodes: int | None = None,
+) -> FittedMemories:
+    """Make a program fit into several memories, with as little traffic in slow ones as possible.
+
+    If the fastest memory alone is enough, with at most `max_extra` more work, nothing else is used.
+    Otherwise what costs no work (an order, writes over inputs) is kept where it helps, and buffers
+    are assigned to all memories.
+
+    Parameters
+    ----------
+    model, dims, allow_inexact, allow_refused, pure, timeout, nodes
+        See `fit`.
+    memories, allowed
+        See `memplan.assign`.
+    max_extra
+        As for `fit`, but a tenth by default: slow traffic may cost less than more work.
+
+    Raises
+    ------
+    FormatError, GraphError, MemplanError, PlanError
+        As `fit` and `memplan.assign`.
+    """
+    fast = memories[0]
+    if fast.capacity is None:
+        raise MemplanError(f"memory {quoted(fast.name)} is the fastest, and needs a size")
+    given: Path | Loaded
+    if isinstance(model, (str, os.PathLike)):
+        given = Path(model)
+    else:
+        given = model if isinstance(model, Loaded) else load(model, dims=dims)
+    is_tflite = isinstance(given, Path) and detect(given) == "tflite"
+    name = _name_files(given)
+    writer = choose_writer(
+        given,
+        None if is_tflite else Path(f"{name}.h"),
+        Options(dims=dict(dims or {})),
+        allow_refused=allow_refused,
+    )
+    alone = arrange(
+        writer,
+        capacity=fast.capacity,
+        in_place=True,
+        order=True,
+        again=True,
+        bands=True,
+        first_fit=True,
+        exact=not allow_inexact,
+        max_extra=MAX_EXTRA if max_extra is None else max_extra,
+        pure=pure,
+        timeout=timeout,
+        nodes=nodes,
+    )
+    if alone.fits and not allowed:
+        if not allow_inexact:
+            alone.require_equal()
+        suffix = ".tflite" if is_tflite else ".h"
+        return FittedMemories(alone, None, {f"{name}{suffix}": alone.data})
+    # Offsets in the file are of one arena.
+    variants = [replace(alone.given, loaded=writer.bare(alone.given))]
+    if alone.plain.variant.order is not None:
+        variants.append(alone.plain.variant)
+    found = [
+        house(writer, each, memories, allowed, name=name, timeout=timeout, nodes=nodes)
+        for each in variants
+    ]
+    best = min(found, key=lambda each: each.found.traffic)
+    return FittedMemories(alone, best, best.files)
+
+
+def _name_files(model: Path | Loaded) -> str:
+    """Return the name of what is written, without a suffix."""
+    if isinstance(model, Path):
+        return model.name.partition(".")[0] or "program"
+    return "program" if model.graph is None or not model.graph.name else model.graph.name

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
+from memplan.cli.memories import prepare_folder, put_into, summarise
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "fit"
 EXAMPLES = (
     "memplan fit model.tflite 256KiB -o fits.tflite",
-    "memplan fit model.tflite",
+    "memplan fit model.tflite --memory sram=256KiB --memory psram=8MiB -o out",
 )
 
 
@@ -35,7 +36,10 @@ def command(
     ] = None,
     out: Annotated[
         str | None,
-        options.write_to("Write what fits: a model of the same kind, or a header in C (.h)."),
+        options.write_to(
+            "Write what fits: a model of the same kind, or a header in C (.h); with --memory, into "
+            "this folder."
+        ),
     ] = None,
     head: Annotated[
         bool,
@@ -47,6 +51,7 @@ def command(
     rewriting: options.Rewriting,
     limits: options.Limits,
     on: options.OnBoard,
+    several: options.Memories,
     dim: options.Dim = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
@@ -57,7 +62,19 @@ def command(
     Then large tensors are computed in bands of rows, with as little repeated work as possible. It
     stops at the first program that fits, and compares its outputs with those of the model. If
     nothing fits, nothing is written, and the exit code is 1.
+
+    With several --memory, the fastest one is used alone if the program fits into it with little
+    more work. Otherwise buffers are assigned to all of them, with the least traffic in slow ones.
     """
+    if several.memory:
+        single = {
+            "SIZE": size is not None,
+            "--head": head,
+            "--board": on.find() is not None,
+        }
+        output.refuse_given(single, "it is of one memory; leave out --memory")
+        _fit_memories(input, several, rewriting, limits, dim, out, strict=strict, as_json=as_json)
+        return
     from memplan.fitting import find_fit
 
     output.check_output(out, input)
@@ -89,6 +106,42 @@ def command(
         output.console().print(describe_arranged(found, written))
     if not found.fits:
         raise typer.Exit(output.INFEASIBLE)
+
+
+def _fit_memories(
+    input: str,
+    several: options.Memories,
+    rewriting: options.Rewriting,
+    limits: options.Limits,
+    dim: list[str] | None,
+    folder: str | None,
+    *,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Do the same for several memories: print the levers, what is where, and what it costs."""
+    memories, allowed = several.parse()
+    if folder is not None:
+        prepare_folder(folder)
+
+    from memplan import formats
+    from memplan.fitting import fit_memories
+
+    dims = options.parse_dims(dim or ())
+    asked = vars(rewriting) | {"pure": rewriting.pure or ()} | vars(limits)
+    found = fit_memories(input, memories, allowed, dims=dims, **asked)
+    reading.refuse_notes(input, found.notes if strict else ())
+    files = {} if folder is None else put_into(folder, found.files)
+    formats.write_files(files)
+    if as_json:
+        assigned = None if found.housed is None else summarise(found.housed.found)
+        record = _summarise(found.alone, None) | {"assigned": assigned, "output": [*files]}
+        record["notes"] = [asdict(note) for note in found.notes]
+        output.line(output.make_json(record))
+    else:
+        from memplan.view.words.fitting import describe_memories
+
+        output.console().print(describe_memories(found, memories, [*files]))
 
 
 def suggest(path: str, loaded: Loaded, capacity: int | None) -> str:

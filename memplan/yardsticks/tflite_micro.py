@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import signal
 from bisect import insort_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +33,7 @@ from memplan.yardsticks.children import run_child
 
 __all__ = [
     *("LARGEST", "SPARE", "Answer", "Request", "ask", "compute_head", "find_version"),
-    *("list_requests", "measure"),
+    *("list_requests", "measure", "place_requests"),
 ]
 
 _NAME: Final = "TensorFlow Lite Micro"
@@ -113,13 +113,20 @@ def measure(path: Path, options: Options, stored: Model | None = None) -> Figure
 
 
 def compute_head(model: Model) -> int:
-    """Return the peak of TFLM's own plan in bytes, kernel scratch and pins included.
+    """Return the peak of TFLM's own plan in bytes, kernel scratch and pins included."""
+    return max((offset + request.size for offset, request in place_requests(model)), default=0)
+
+
+def place_requests(model: Model, also: Sequence[Request] = ()) -> list[tuple[int, Request]]:
+    """Return TFLM's own plan: the offset of each buffer, kernel scratch and pins included.
+
+    `also` are buffers that its planner gets before those of the model.
 
     The planner places pins first, in the order of the file, and then buffers by size, the largest
     first and among equal sizes the last one first. Each gets the first gap that is large enough
     between the buffers in use at the same time.
     """
-    needed = list(list_requests(model))
+    needed = [*also, *list_requests(model)]
     pinned = [r for r in needed if r.pin is not None]
     free = [r for r in needed if r.pin is None]
     free.reverse()
@@ -128,7 +135,7 @@ def compute_head(model: Model) -> int:
     for request in (*pinned, *free):
         offset = _find_gap(placed, request) if request.pin is None else request.pin
         insort_right(placed, (offset, request), key=lambda entry: entry[0])
-    return max((offset + request.size for offset, request in placed), default=0)
+    return placed
 
 
 def _find_gap(placed: list[tuple[int, Request]], request: Request) -> int:

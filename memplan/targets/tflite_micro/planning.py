@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.graph import Graph, Kind, Layout
@@ -13,7 +14,7 @@ from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import Model
 from memplan.yardsticks.tflite_micro import LARGEST
 
-__all__ = ["check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
+__all__ = ["Places", "check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
 
 
 def plan_file(
@@ -92,7 +93,14 @@ def get_layout(model: Planned) -> Layout:
     return layout
 
 
-def find_offsets(model: Model, layout: Layout, plan: Plan) -> list[int]:
+class Places(Protocol):
+    """Where buffers lie: a plan, or plans in several memories whose addresses are one range."""
+
+    def offset(self, id: str) -> int:
+        """Return the address of a buffer."""
+
+
+def find_offsets(model: Model, layout: Layout, plan: Places) -> list[int]:
     """Return by tensor of the file its offset in the plan, or -1 if TFLM places it.
 
     TFLM places constants, state that outlives a run, and kernel scratch. It would give tensors that

@@ -21,9 +21,9 @@ from memplan.sources.tflite.graph import find_folded, find_handles, round_up
 from memplan.sources.tflite.kernels import list_scratch
 from memplan.sources.tflite.model import Model, load
 from memplan.targets._c_names import escape_comment
-from memplan.targets.tflite_micro.planning import find_offsets, get_layout, plan_file
+from memplan.targets.tflite_micro.planning import Places, find_offsets, get_layout, plan_file
 
-__all__ = ["shim_header"]
+__all__ = ["order_offsets", "shim_header"]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -110,7 +110,7 @@ def shim_header(
         )
     stored, _ = put_on_board(stored, board)
     made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout, board=board)
-    offsets = list(_order_offsets(stored, get_layout(made), made.plan))
+    offsets = list(order_offsets(stored, get_layout(made), made.plan))
     return _HEADER.format(
         model=escape_comment(Path(stored.name).name),
         kernels="the reference kernels" if board is None else str(board),
@@ -124,7 +124,7 @@ def shim_header(
     )
 
 
-def _order_offsets(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+def order_offsets(model: Model, layout: Layout, plan: Places) -> Iterator[int]:
     """Yield offsets in the order in which TFLM adds buffers to its planner."""
     tensors = find_offsets(model, layout, plan)
     outside, number = find_handles(model), 0
@@ -136,7 +136,7 @@ def _order_offsets(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
     yield from _order_scratch(model, layout, plan)
 
 
-def _order_scratch(model: Model, layout: Layout, plan: Plan) -> Iterator[int]:
+def _order_scratch(model: Model, layout: Layout, plan: Places) -> Iterator[int]:
     """Yield the offsets of each part of the operators' scratch, which is one buffer in the plan."""
     base: dict[str, int] = {}
     for row in layout.rows:

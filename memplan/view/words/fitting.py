@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from memplan.fitting import FittedMemories
+from memplan.memories import Memory
 from memplan.pipeline import Arranged, Step
 from memplan.view.units import exact
+from memplan.view.words.assigned import tell_both
 from memplan.view.words.bands import choose_points, describe_regions
 from memplan.view.words.parts import (
     BAD,
@@ -21,7 +26,7 @@ from memplan.view.words.parts import (
 )
 from memplan.view.words.tables import Column, FittedTable
 
-__all__ = ["describe_arranged"]
+__all__ = ["describe_arranged", "describe_memories"]
 
 
 def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType:
@@ -38,6 +43,41 @@ def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType
     if found.capacity is None:
         parts += _list_points(found)
     parts += [Text(), _judge(found, out)]
+    if found.notes:
+        parts.append(render_notes(found.notes))
+    return Group(*parts)
+
+
+def describe_memories(
+    found: FittedMemories, memories: Sequence[Memory], files: Sequence[str]
+) -> RenderableType:
+    """Return what was tried for the fastest memory, what is where, and what that costs.
+
+    Parameters
+    ----------
+    found
+        The result of `memplan.fitting.fit_memories`.
+    memories
+        As they were given.
+    files
+        What was written.
+    """
+    name, limit = escape_sentence(memories[0].name), exact(memories[0].capacity or 0)
+    parts: list[RenderableType] = [_tabulate(found.alone), Text()]
+    if found.housed is None:
+        extra = f", with {found.alone.extra:.1%} more work" if found.alone.extra else ""
+        used = exact(found.alone.arena)
+        said = f"{name} is enough: {used} of {limit}{extra}. No other memory is needed."
+        parts.append(Text(said, style=GOOD))
+    else:
+        least = exact(found.alone.arena)
+        parts += [
+            Text(f"{name} alone is not enough: the least found needs {least}, and it has {limit}."),
+            Text(),
+            Text(tell_both(found.housed.found), style=GOOD),
+            Text(f"Its runtime gets {escape_sentence(found.housed.how)}."),
+        ]
+    parts += [Text(f"{path}: written") for path in files] or [Text("Name a folder: -o FOLDER.")]
     if found.notes:
         parts.append(render_notes(found.notes))
     return Group(*parts)
