@@ -34,6 +34,7 @@ _NODES: Final = 5_000_000  # partial choices that are looked at
 _LEAST_NODES: Final = 200_000  # of a choice after the first one
 _NODES_OF_PLAN: Final = 100_000
 _NODES_OF_LOW_PEAK: Final = 10_000  # where there is no limit, any plan will do
+_MOST_LEFT_OUT: Final = 64  # places of a set from which single ones are left out
 _MOST_REFUSED: Final = 500  # sets of units that do not fit together
 _MOST_WORTH: Final = 1 << 53  # in the core
 _MOST_MEMORIES: Final = 16  # in the core
@@ -383,7 +384,7 @@ class _Search:
             ]
             held = [run for run in runs if self._question.name_run(run) in names]
             if not found and not held:
-                found, held = list(units), list(runs)
+                found, held = self._leave_out(units, memory, runs)
             refused = [self._places.find(unit, memory) for unit in found]
             for at, run in enumerate(self._places.run):
                 if run in held and self._places.memory[at] == memory:
@@ -393,6 +394,23 @@ class _Search:
         part = self._question.part(units, memory, runs)
         peak, capacity = quick_plan(part, timeout=self._seconds).peak, part.capacity or 0
         self._unused[memory] += max(1, capacity // 100, (peak or 0) - capacity)
+
+    def _leave_out(
+        self, units: Sequence[int], memory: int, runs: Sequence[Run]
+    ) -> tuple[list[int], list[Run]]:
+        """Return units and runs that do not fit into a memory, fewer where they are few enough."""
+        found, held = list(units), list(runs)
+        if len(units) + len(runs) > _MOST_LEFT_OUT:
+            return found, held
+        for unit in units:
+            fewer = [each for each in found if each != unit]
+            if self._plan(fewer, memory, held).status is Status.INFEASIBLE:
+                found = fewer
+        for run in runs:
+            less = [each for each in held if each is not run]
+            if self._plan(found, memory, less).status is Status.INFEASIBLE:
+                held = less
+        return found, held
 
     def _explain(self, is_proved: bool) -> None:
         """Raise an error that says what does not fit."""
