@@ -16,6 +16,7 @@ from memplan.memories.text import format_memory, parse_memories
 from memplan.problem import Buffer, Problem
 
 MOBILE = Path(__file__).parents[2] / "examples" / "models" / "mobile.tflite"
+NETWORK = MOBILE.parents[1] / "c_header" / "network.graph.json"
 TWO = ("--memory", "sram=10", "--memory", "psram=1KiB")
 ASKED = ("plan", "net.json", *TWO)
 
@@ -147,3 +148,23 @@ def test_a_memory_of_nothing_is_refused() -> None:
     """Tests the words for those who call it."""
     with pytest.raises(MemplanError, match="is no memory"):
         parse_memories(["=256KiB"])
+
+
+def test_fit_says_what_is_where_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a network that needs both memories, and one that the fast one is enough for."""
+    slow = ("--memory", "psram=1MiB", "-o", "out")
+    lines = told(capsys, "fit", str(NETWORK), "--memory", "sram=10KiB", *slow)
+    assert any(line.startswith("sram alone is not enough") for line in lines)
+    assert any("psram holds 1 buffer (image) in 1,024 bytes" in line for line in lines)
+    assert lines[-1] == "out/network.h: written"
+    assert "network_memory_psram[NETWORK_MEMORY_SIZE_psram]" in Path("out/network.h").read_text()
+    lines = told(capsys, "fit", str(NETWORK), "--memory", "sram=11KiB", *slow)
+    assert any("No other memory is needed" in line for line in lines)
+    assert "network_arena[" in Path("out/network.h").read_text()
+    assert main(["fit", str(NETWORK), "--memory", "sram=10KiB", *slow[:2], "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["assigned"]["memories"][1]["buffers"] == {"image": 0}
+    asked = ("fit", str(NETWORK), "--memory", "sram=10KiB", *slow[:2])
+    for words in (("10KiB",), ("--head",), ("--board", "cortex-m4")):
+        assert "it is of one memory" in refused(capsys, *asked, *words)
+    assert "needs a size" in refused(capsys, *asked[:2], "--memory", "sram", *slow[:2])

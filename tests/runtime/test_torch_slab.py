@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,8 +22,10 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
+import memplan as mp  # noqa: E402
 from memplan.errors import MemplanError, PlanError  # noqa: E402
 from memplan.formats.trace_json import read_trace, write_trace  # noqa: E402
+from memplan.memories import Memory  # noqa: E402
 from memplan.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
@@ -60,6 +62,40 @@ def test_outputs_are_those_of_eager(name: str) -> None:
     assert stats.outliving == 3 * (len(trace) - len(trace.planned))
     assert missed(fast) == 0
     assert stats.slabs == 1
+
+
+def test_two_memories_are_two_blocks() -> None:
+    """Tests the bits, and that each planned tensor is in the block and at the place planned."""
+    torch.manual_seed(0)
+    model, x = NETWORKS["resnet"]()
+    model.eval()
+    want = model(x)
+    trace = record(model, (x,))
+    problem = trace.problem()
+    fast = Memory("fast", solve(problem).peak // 2 // 64 * 64)
+    found = mp.assign(problem, [fast, Memory("slow", read=10, write=10)])
+    peaks = [plan.peak for plan in found.plans]
+    assert all(peaks)
+    seen: set[int] = set()
+    for layer in model.modules():
+        layer.register_forward_hook(lambda *given: seen.add(given[2].data_ptr()))
+    with Slab(found, trace) as slab:
+        for _ in range(2):
+            assert torch.equal(slab(x), want)
+        stats = slab.stats()
+    assert stats.hits == 2 * len(trace.planned)
+    assert missed(slab) == 0
+    assert stats.slab_bytes == sum(peaks)
+    offsets = {(at, plan.offset(id)) for at, plan in enumerate(found.plans) for id in plan.ids}
+    assert len(offsets) > 4
+    unit = 1 << 21  # each block begins at a multiple of it
+    blocks = {at // unit for at in seen}
+    used = [{at % unit for at in seen if at // unit == block} for block in blocks]
+    planned = [{offset for at, offset in offsets if at == memory} for memory in (0, 1)]
+    for memory in planned:  # of both memories, one block holds only what was planned there
+        assert any(places and places <= memory for places in used)
+    with pytest.raises(PlanError, match="fast"):
+        Slab(replace(found, plans=found.plans[::-1]), trace)
 
 
 def two_branches() -> Any:
