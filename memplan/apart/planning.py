@@ -23,7 +23,7 @@ from memplan.sources import Loaded
 
 __all__ = ["Apart", "plan_apart", "search"]
 
-_NODES: Final = 10_000_000  # of a search without a limit
+_NODES: Final = 20_000_000  # of a search without a limit
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +122,7 @@ def plan_apart(
     timeout
         Seconds. A clock makes the answer depend on the machine.
     nodes
-        Work of all searches, about a microsecond each; without a timeout, by default 10 million.
+        Work of all searches, about a microsecond each; without a timeout, by default 20 million.
     seed
         Seed of the search's random choices.
 
