@@ -25,6 +25,8 @@ constexpr int kOfRuin = 70;
 constexpr int kOfPrices = 60;
 constexpr int kOfLowest = 40;
 constexpr int kMostProbes = 40;
+constexpr std::int64_t kNodesOfLowest = 200000;  // one of the planner may take many microseconds
+constexpr std::int64_t kNodesOfOpen = 10000;     // the same if a cheaper plan may be found
 
 class ApartSearch {
  public:
@@ -100,7 +102,8 @@ class ApartSearch {
   void lower_within(const std::vector<Bytes>& offsets) {
     within(kOfLowest, [&](order::Counter& counter) {
       Oracle oracle(model_, options_.seed, counter);
-      const Plan plan = oracle.lowest(apart_in(offsets), counter.left());
+      const std::int64_t nodes = found_.is_proved() ? kNodesOfLowest : kNodesOfOpen;
+      const Plan plan = oracle.lowest(apart_in(offsets), nodes);
       if (plan.has_offsets() && plan.peak < peak()) offsets_ = plan.offsets;
       if (found_.cost == 0) peak_bound_ = std::max(peak_bound_, plan.lower_bound);
     });
@@ -131,8 +134,9 @@ class ApartSearch {
   void lower() {
     peak_bound_ = lower_bound(problem_, sweep(problem_)).bytes;
     lower_within(found_.offsets);
-    if (found_.cost == 0) return;  // then the planner has proved what it can
-    Bytes open = 0;                // nothing is known of this target
+    // The planner has proved what it can, or a cheaper plan is worth more than a lower one.
+    if (found_.cost == 0 || !found_.is_proved()) return;
+    Bytes open = 0;  // nothing is known of this target
     for (int k = 0; k < kMostProbes && peak_bound_ < peak() && nodes_left_ > 0; ++k) {
       const Bytes target = open == 0 ? peak() - 1 : peak_bound_ + (open - peak_bound_) / 2;
       if (!probe(target)) open = target;
