@@ -11,7 +11,6 @@ from memplan.cli import output
 
 if TYPE_CHECKING:
     from memplan.apart import Apart, Waits
-    from memplan.plan import Plan
     from memplan.sources import Loaded
 
 __all__ = ["Sharing", "run"]
@@ -125,7 +124,7 @@ def run(
     for path in (sharing.sync, out):
         if path is not None and not plan.has_offsets:
             output.message(f"no plan was found; {path} was not changed")
-    raise typer.Exit(_exit_code(plan, found.interrupted))
+    raise typer.Exit(output.exit_code(plan, found.interrupted))
 
 
 def _write_graph(waits: Waits) -> bytes:
@@ -165,11 +164,3 @@ def _summarise(
         ]
         record |= {"lost": waits.lost, "chain": waits.chain}
     return record
-
-
-def _exit_code(plan: Plan, interrupted: bool) -> int:
-    if plan.has_offsets:
-        return output.OK
-    if interrupted:
-        return output.INTERRUPTED
-    return output.INFEASIBLE if plan.status == "infeasible" else output.UNKNOWN

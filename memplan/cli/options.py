@@ -388,45 +388,6 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Together:
-    """Several programs in one arena."""
-
-    together: Annotated[
-        bool,
-        typer.Option(
-            "--together",
-            help="Plan several programs in one arena. They run one after another, in any order.",
-        ),
-    ] = False
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="TENSOR",
-            help="With --together: what must survive until its program runs again, as TENSOR, "
-            "PROGRAM:TENSOR, `outputs` or `inputs`. May be repeated.",
-        ),
-    ] = None
-    overlap: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--overlap",
-            metavar="A,B",
-            help="With --together: two programs that may run at the same time. May be repeated.",
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        for option, given in (("--keep", self.keep), ("--overlap", self.overlap)):
-            if given and not self.together:
-                raise typer.BadParameter("it needs --together", param_hint=f"'{option}'")
-
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return the programs that may overlap."""
-        return [_parse_pair(text) for text in self.overlap or ()]
-
-
-@dataclass(frozen=True)
 class Memories:
     """Several memories instead of one arena."""
 
@@ -653,10 +614,3 @@ def _parse_path(text: str) -> dict[str, str]:
             )
         made[name] = branch
     return made
-
-
-def _parse_pair(text: str) -> tuple[str, str]:
-    first, _, second = text.partition(",")
-    if not (first.strip() and second.strip()):
-        raise typer.BadParameter(f"{text!r} is not A,B", param_hint="'--overlap'")
-    return first.strip(), second.strip()

@@ -16,6 +16,8 @@ from memplan.errors import FormatError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from memplan.plan import Plan
+
 # These are the exit codes. Click ends with 2 after an error of the command line, as we do.
 OK = 0
 INFEASIBLE = 1  # proved; also for a plan that does not verify, and for growth beyond a limit
@@ -144,6 +146,15 @@ def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
         other = option if path is None else known.setdefault(os.path.realpath(path), option)
         if other != option:
             raise typer.BadParameter(f"{other} names the same file", param_hint=f"'{option}'")
+
+
+def exit_code(plan: Plan, interrupted: bool) -> int:
+    """Return the exit code of a search for a plan."""
+    if plan.has_offsets:
+        return OK
+    if interrupted:
+        return INTERRUPTED
+    return INFEASIBLE if plan.status == "infeasible" else UNKNOWN
 
 
 def refuse_given(options: Mapping[str, bool], why: str) -> None:

@@ -41,6 +41,8 @@ EXAMPLES = (
     "memplan plan problem.csv -o plan.csv --proof best.proof",
 )
 
+_TOP = 10
+
 
 def command(
     context: typer.Context,
@@ -48,7 +50,7 @@ def command(
     model: options.Model,
     constraints: options.Constraints,
     search: options.Search,
-    shared: options.Together,
+    shared: together.Together,
     on: options.OnBoard,
     sharing: apart.Sharing,
     several: options.Memories,
@@ -101,7 +103,7 @@ def command(
     spill: options.Spill = None,
     pure: options.Pure = None,
     measure: options.Measure = False,
-    top: options.Top = 10,
+    top: options.Top = _TOP,
     as_json: options.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     proof: Annotated[
@@ -146,6 +148,7 @@ def command(
         "--format": format is not None,
         "--solver": solver != "auto",
         "--minimize": minimize,
+        "--progress": progress is True,
     }
     of_one = {
         **single,
@@ -169,6 +172,7 @@ def command(
         output.refuse_given(of_one, "it is of one memory; leave out --memory")
         memories.run(input, model, search, several, out, top=top, as_json=as_json, quiet=quiet)
         return
+    single["--top"] = of_one["--top"] = top != _TOP  # these list no buffers
     if envelope.has_ranges(model.dim):
         of_one |= {
             "--board": on.find() is not None,
@@ -200,7 +204,8 @@ def command(
         apart.run(loaded, sharing, out, as_json=as_json, quiet=quiet, **vars(search))
         return
     if block_limit is not None:
-        output.refuse_given(single, "it is of one arena; leave out --block-limit")
+        one_layout = {**single, "--in-place": model.in_place}
+        output.refuse_given(one_layout, "it is of one arena; leave out --block-limit")
         output.check_libraries(input)
         loaded = reading.read_input(input, model, constraints, on.find())
         blocks.run(loaded, block_limit, out, as_json=as_json, quiet=quiet, **vars(search))
@@ -284,7 +289,7 @@ def command(
         output.message(f"no plan was found; {out} was not changed")
     if proof is not None and not found.stats.get("proof"):
         output.message(f"no complete proof was found; {proof} was not changed")
-    raise typer.Exit(_exit_code(found, interrupted))
+    raise typer.Exit(output.exit_code(found, interrupted))
 
 
 def _check_order(
@@ -441,11 +446,3 @@ def _summarise_lever(found: Reordered | Recomputed | None) -> dict[str, object]:
         "order": summarise(found) if isinstance(found, Reordered) else None,
         "again": summarise_again(found) if isinstance(found, Recomputed) else None,
     }
-
-
-def _exit_code(plan: Plan, interrupted: bool) -> int:
-    if plan.has_offsets:
-        return output.OK
-    if interrupted:
-        return output.INTERRUPTED
-    return output.INFEASIBLE if plan.status == "infeasible" else output.UNKNOWN

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +13,55 @@ from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.sources.tflite.boards import Board
-    from memplan.together import Together
+    from memplan.together import Together as Planned
 
-__all__ = ["run"]
+__all__ = ["Together", "run"]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several programs in one arena."""
+
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together",
+            help="Plan several programs in one arena. They run one after another, in any order.",
+        ),
+    ] = False
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="TENSOR",
+            help="With --together: what must survive until its program runs again, as TENSOR, "
+            "PROGRAM:TENSOR, `outputs` or `inputs`. May be repeated.",
+        ),
+    ] = None
+    overlap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--overlap",
+            metavar="A,B",
+            help="With --together: two programs that may run at the same time. May be repeated.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for option, given in (("--keep", self.keep), ("--overlap", self.overlap)):
+            if given and not self.together:
+                raise typer.BadParameter("it needs --together", param_hint=f"'{option}'")
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the programs that may overlap."""
+        return [_parse_pair(text) for text in self.overlap or ()]
+
+
+def _parse_pair(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(",")
+    if not (first.strip() and second.strip()):
+        raise typer.BadParameter(f"{text!r} is not A,B", param_hint="'--overlap'")
+    return first.strip(), second.strip()
 
 
 def run(
@@ -22,7 +69,7 @@ def run(
     model: options.Model,
     capacity: int | None,
     search: options.Search,
-    shared: options.Together,
+    shared: Together,
     folder: str | None,
     board: Board | None = None,
     *,
@@ -100,7 +147,7 @@ def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:
     return [compute_arena(Path(each), board).persistent for each in inputs]
 
 
-def _summarise(found: Together, files: dict[str, str], beside: Sequence[int]) -> dict[str, Any]:
+def _summarise(found: Planned, files: dict[str, str], beside: Sequence[int]) -> dict[str, Any]:
     return {
         "status": str(found.plan.status),
         "peak": found.peak,

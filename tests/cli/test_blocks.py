@@ -62,6 +62,7 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ((*ASKED[:-1], "39"), "more than the limit of a block"),
         ((*ASKED, "--order"), "it is of one arena; leave out --block-limit"),
+        ((*ASKED, "--in-place"), "it is of one arena; leave out --block-limit"),
         ((*ASKED, "--together"), "it is of one program; leave out --together"),
         ((*ASKED, "-o", "three.json"), "is no folder"),
         ((*ASKED, "--capacity", "119"), "with 119 bytes in all"),

@@ -62,6 +62,8 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         ((*ASKED, "--pin", "a=0"), "it is of one program"),
         ((*ASKED, "--minimize", "-c", "100"), "it is of one program"),
         ((*ASKED, "--solver", "greedy"), "it is of one program"),
+        ((*ASKED, "--top", "3"), "it is of one program"),
+        ((*ASKED, "--progress"), "it is of one program"),
         ((*ASKED, "--spill", "1GB/s"), "it is of one program"),
         ((*ASKED, "-o", "plan.json"), "is no folder"),
         ((*ASKED, "-c", "60"), "do not fit into one arena of 60 bytes"),

@@ -41,11 +41,16 @@ BYTES = 1 << 30
 _BATCH = 100_000  # mutants that one process reads: what a library leaks goes with it
 
 
-# By command: its arguments behind the file. OUT is a file that it may write.
+# By command: its arguments behind the file. OUT is a file that it may write, SAME the file again.
 COMMANDS = (
     ("plan", "--nodes", "500", "--no-runtime", "--json"),
     ("order", "--states", "2000", "--json"),
     ("bands", "--json"),
+    ("recompute", "--nodes", "500", "--capacity", "20KiB", "--json"),
+    ("tradeoff", "--nodes", "500", "--points", "2", "--json"),
+    ("plan", "SAME", "--together", "--nodes", "500", "--json"),
+    ("plan", "--memory", "fast=8KiB", "--memory", "slow=1GiB", "--nodes", "500", "--json"),
+    ("plan", "--block-limit", "1MiB", "--nodes", "500", "--json"),
     ("apply", "--nodes", "500", "--c-header", "OUT.h"),
     ("apply", "--nodes", "500", "--order", "--c-header", "OUT.h"),
     ("apply", "--nodes", "500", "--bands", "--c-header", "OUT.h"),
@@ -109,24 +114,25 @@ def run_commands(number: int, mutants: Any, out: Path) -> tuple[str, str, str]:
     path = str(mutant.place(mutant.content))
     end = "refused"
     for name, *rest in COMMANDS:
-        arguments = [name, path, *(each.replace("OUT", str(out)) for each in rest)]
-        words, said = " ".join((name, *rest)), io.StringIO()
+        words = [path if each == "SAME" else each.replace("OUT", str(out)) for each in rest]
+        arguments = [name, path, *words]
+        line, said = " ".join((name, *rest)), io.StringIO()
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(said):
                 code = main(arguments)
         except Hang:
-            return mutant.reader, "hang", f"{words}: {traceback.format_exc(limit=-3)}"
+            return mutant.reader, "hang", f"{line}: {traceback.format_exc(limit=-3)}"
         except BaseException:  # whatever a command lets through is a finding
-            return mutant.reader, "raises", f"{words}: {traceback.format_exc(limit=-3)}"
+            return mutant.reader, "raises", f"{line}: {traceback.format_exc(limit=-3)}"
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         sentence = said.getvalue().rstrip("\n")
         if code not in (0, 1, 2, 3):
-            return mutant.reader, f"exit code {code}", f"{words}: {sentence[-600:]}"
+            return mutant.reader, f"exit code {code}", f"{line}: {sentence[-600:]}"
         fault = _find_fault(sentence.removeprefix(f"memplan: {path}"), path) if code == 2 else ""
         if fault:
-            return mutant.reader, fault, f"{words}: {sentence[:400]}"
+            return mutant.reader, fault, f"{line}: {sentence[:400]}"
         end = "read" if code == 0 else end
     return mutant.reader, end, ""
 

@@ -22,7 +22,7 @@ def test_mutants_end_in_a_sentence_or_are_read() -> None:
 
 
 def test_commands_take_mutants_as_they_take_files() -> None:
-    """Tests that plan, order, bands and apply end in their exit codes, and in one sentence."""
+    """Tests that all commands that plan end in their exit codes, and in one sentence."""
     for library in ("onnx", "flatbuffers", "google.protobuf"):
         pytest.importorskip(library)
     from fuzz_readers import fuzz

@@ -80,6 +80,9 @@ def tell_both(found: Assigned) -> str:
     places, costs = [], []
     counted = count_bytes(found)
     for number, (memory, plan) in enumerate(zip(found.memories, found.plans, strict=True)):
+        if number and not plan.ids:
+            places.append(f"{memory.name} holds nothing")
+            continue
         count = plural(len(plan.ids), "buffer")
         names = ""
         if number:
@@ -89,12 +92,13 @@ def tell_both(found: Assigned) -> str:
             costs.append(f"reads {read} and writes {written} in {memory.name}")
         places.append(f"{memory.name} holds {count}{names} in {exact(plan.peak or 0)}")
     share = percent(sum(map(sum, counted[1:])), sum(map(sum, counted)))
+    run = f"A run {', '.join(costs)}, {share} of all that it touches"
+    if not costs:
+        run = f"A run touches only {found.memories[0].name}"
     least = "proved: no other assignment costs less"
     if found.status is not Status.OPTIMAL:
-        least = f"no other one costs more than {found.gap:.2%} less"
-    return escape_sentence(
-        f"{'; '.join(places)}. A run {', '.join(costs)}, {share} of all that it touches; {least}."
-    )
+        least = f"another assignment saves at most {found.gap:.2%}"
+    return escape_sentence(f"{'; '.join(places)}. {run}; {least}.")
 
 
 def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
