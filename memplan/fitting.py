@@ -180,6 +180,7 @@ def fit_memories(
     memories: Sequence[Memory],
     allowed: Mapping[str, Iterable[str]],
     *,
+    residency: bool = False,
     dims: Mapping[str, int] | None = None,
     allow_inexact: bool = False,
     allow_refused: bool = False,
@@ -198,8 +199,8 @@ def fit_memories(
     ----------
     model, dims, allow_inexact, allow_refused, pure, timeout, nodes
         See `fit`.
-    memories, allowed
-        See `memplan.assign`.
+    memories, allowed, residency
+        See `memplan.assign`. Only programs in C can have buffers that move.
     max_extra
         As for `fit`, but a tenth by default: slow traffic may cost less than more work.
 
@@ -217,6 +218,11 @@ def fit_memories(
     else:
         given = model if isinstance(model, Loaded) else load(model, dims=dims)
     is_tflite = isinstance(given, Path) and detect(given) == "tflite"
+    if residency and is_tflite:
+        raise MemplanError(
+            "the kernels of TensorFlow Lite Micro have one address for each tensor, so no buffer "
+            "moves; leave out --residency"
+        )
     name = _name_files(given)
     writer = choose_writer(
         given,
@@ -248,7 +254,16 @@ def fit_memories(
     if alone.plain.variant.order is not None:
         variants.append(alone.plain.variant)
     found = [
-        house(writer, each, memories, allowed, name=name, timeout=timeout, nodes=nodes)
+        house(
+            writer,
+            each,
+            memories,
+            allowed,
+            name=name,
+            residency=residency,
+            timeout=timeout,
+            nodes=nodes,
+        )
         for each in variants
     ]
     best = min(found, key=lambda each: each.found.traffic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,7 +12,7 @@ import typer
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.memories import Assigned
+    from memplan.memories import Assigned, Stretch
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
@@ -56,7 +56,12 @@ def run(
     from memplan import formats
     from memplan.memories.models import assign_layouts
 
-    asked = {"allowed": allowed, "timeout": limits.timeout, "nodes": limits.nodes}
+    asked = {
+        "allowed": allowed,
+        "residency": memories.residency,
+        "timeout": limits.timeout,
+        "nodes": limits.nodes,
+    }
     found = assign_layouts(loaded, given, in_place=model.in_place, **asked)
     files = {} if folder is None else put_into(folder, make_plans(found))
     formats.write_files(files)
@@ -100,13 +105,18 @@ def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def make_plans(found: Assigned) -> dict[str, bytes]:
-    """Return the plan of each memory, by the name of its file; each says which memory it is of."""
+    """Return the plan of each memory, by the name of its file; each says which memory it is of.
+
+    It says too of which buffers it holds pieces, and when.
+    """
     from memplan.formats.json import write_plan
     from memplan.memories.text import format_memory
     from memplan.plan import Plan
 
     files = {}
     for memory, plan in zip(found.memories, found.plans, strict=True):
+        name = format_memory(memory)
+        pieces = [asdict(each) for each in found.stretches if each.memory == memory.name]
         said = Plan(
             ids=plan.ids,
             size=plan.size,
@@ -115,7 +125,7 @@ def make_plans(found: Assigned) -> dict[str, bytes]:
             lower_bound=plan.lower_bound,
             capacity=memory.capacity,
             solver=plan.solver,
-            stats={**plan.stats, "memory": format_memory(memory)},
+            stats={**plan.stats, "memory": name, **({"stretches": pieces} if pieces else {})},
             fingerprint=plan.fingerprint,
         )
         files[f"{memory.name}{_SUFFIX}"] = write_plan(said).encode()
@@ -124,6 +134,7 @@ def make_plans(found: Assigned) -> dict[str, bytes]:
 
 def summarise(found: Assigned) -> dict[str, Any]:
     """Return the facts for scripts; amounts are in bytes, traffic in bytes times their cost."""
+    from memplan.memories.copies import list_copies
     from memplan.view.words.assigned import count_bytes
 
     rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
@@ -141,6 +152,16 @@ def summarise(found: Assigned) -> dict[str, Any]:
                 "buffers": {id: plan.offset(id) for id in plan.ids},
             }
             for memory, plan, (read, written) in rows
+        ],
+        "stretches": [asdict(each) for each in found.stretches],
+        "copies": [
+            {
+                "copy": each.stretch.copy,
+                "stores": each.stores,
+                "start": each.start,
+                "done": each.done,
+            }
+            for each in list_copies(found)
         ],
         "seconds": round(found.seconds, 6),
     }
@@ -163,11 +184,11 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
     typer.BadParameter
         If there are none.
     FormatError
-        For a plan that does not say its memory.
+        For a plan that does not say its memory, or says wrongly what moves.
     """
     from memplan import formats
     from memplan.errors import FormatError, PlanError
-    from memplan.memories.accesses import count_bytes
+    from memplan.memories.accesses import count_bytes, list_accesses
     from memplan.memories.text import parse_memories
     from memplan.planning import layouts
     from memplan.referee import verify_assigned
@@ -187,12 +208,18 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
             raise FormatError(path, "this plan does not say of which memory it is")
         texts.append(text)
     memories, given = parse_memories(texts), [*plans.values()]
+    stretches = [each for path, plan in plans.items() for each in _read_stretches(path, plan)]
     wrong = None
     for layout in layouts(loaded, in_place=in_place):
         problem = layout.problem.with_capacity(None)
         accessed = dict(zip(problem.ids, count_bytes(layout, None), strict=True))
+        timed = list_accesses(layout, None) if stretches else ()
+        steps = {
+            id: [(each.time, each.read, each.written) for each in row]
+            for id, row in zip(problem.ids, timed, strict=False)
+        }
         try:
-            traffic = verify_assigned(problem, memories, given, {}, accessed)
+            traffic = verify_assigned(problem, memories, given, {}, accessed, (), stretches, steps)
         except PlanError as error:
             wrong = wrong or error
             continue
@@ -200,3 +227,25 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
         return
     output.message(f"{folder}: {wrong}")
     raise typer.Exit(output.INFEASIBLE)
+
+
+def _read_stretches(path: str, plan: Plan) -> list[Stretch]:
+    """Return when a plan holds pieces of buffers of other memories.
+
+    Raises
+    ------
+    FormatError
+        If it does not say that as `make_plans` does.
+    """
+    from memplan.errors import FormatError
+    from memplan.memories import Stretch
+
+    types = {each.name: each.type for each in fields(Stretch)}
+    stated = plan.stats.get("stretches", [])
+    if not isinstance(stated, list) or not all(
+        isinstance(each, dict)
+        and {key: type(value).__name__ for key, value in each.items()} == types
+        for each in stated
+    ):
+        raise FormatError(path, "its stretches are not as `memplan plan --residency` writes them")
+    return [Stretch(**each) for each in stated]

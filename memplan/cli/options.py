@@ -410,10 +410,19 @@ class Memories:
             "commas. May be repeated.",
         ),
     ] = None
+    residency: Annotated[
+        bool,
+        typer.Option(
+            "--residency",
+            help="With --memory: buffers of a slow memory may be in a faster one between some of "
+            "their accesses.",
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
-        if self.allow and not self.memory:
-            raise typer.BadParameter("it needs --memory", param_hint="'--allow'")
+        for option, is_given in (("--allow", self.allow), ("--residency", self.residency)):
+            if is_given and not self.memory:
+                raise typer.BadParameter("it needs --memory", param_hint=f"'{option}'")
         if self.memory and len(self.memory) == 1:
             raise typer.BadParameter(
                 "name at least two, the fastest first; the limit of a single one is --capacity",

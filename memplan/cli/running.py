@@ -22,7 +22,8 @@ __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 # The help shows the options that only one command has, then these panels, the most used first.
 _PANELS = {
     "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize --where "
-    "--together --keep --overlap --block-limit --penalties --sync --memory --allow",
+    "--together --keep --overlap --block-limit --penalties --sync --memory --allow "
+    "--residency",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",
     "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memplan.errors import PlanError, quoted
@@ -83,6 +83,8 @@ class Assigned:
     stretches
         The times at which buffers are in a faster memory than their own. Empty unless they may
         move.
+    steps
+        By id of each buffer that moves: its accesses, as (time, bytes read, bytes written).
     prices
         By memory: when one byte more of it would save traffic, and how much. Empty for a memory
         that has room for all.
@@ -99,6 +101,7 @@ class Assigned:
     loaded: Loaded | None
     accessed: Mapping[str, tuple[int, int]]
     stretches: tuple[Stretch, ...] = ()
+    steps: Mapping[str, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
     prices: tuple[tuple[Price, ...], ...] = ()
     seconds: float = 0.0
 

@@ -117,6 +117,7 @@ def assign(
         None if loaded.layout is None else loaded,
         by_id,
         found.stretches,
+        steps,
         prices=found.prices,
         seconds=time.perf_counter() - begun,
     )

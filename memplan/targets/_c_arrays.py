@@ -2,6 +2,9 @@
 
 Arrays of memories are in sections of their own, ".bss.sram" and ".bss.psram", which a linker script
 can place. Without such a script they are ordinary variables.
+
+A buffer that moves has further rows, one for each piece of it in a faster memory. They hold their
+places while copies of them run, so that the assertions are about copies too.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from functools import cached_property
 
 import numpy as np
 
-from memplan.errors import PlanError
-from memplan.memories import Assigned
+from memplan.memories import Assigned, Stretch
+from memplan.memories.copies import Copy, list_copies, widen
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
 from memplan.referee.assigned import verify_assigned
+from memplan.referee.moves import with_pieces
 from memplan.targets import _c_names as c
 from memplan.targets._neighbours import Below, find_neighbours
 
@@ -64,18 +68,27 @@ class Arrays:
     ----------
     arrays
         One arena, or one array for each memory.
+    problem
+        Its buffers, and behind them their pieces.
     offsets
         By row of the problem, in its array.
     words
         How much memory there is, for people.
     are_several
         Whether there is an array for each memory.
+    stretches
+        By row behind the buffers: when a piece is used.
+    copies
+        See `memplan.memories.copies`.
     """
 
     arrays: tuple[Array, ...]
+    problem: Problem
     offsets: list[int]
     words: str
     are_several: bool
+    stretches: tuple[Stretch, ...] = ()
+    copies: tuple[Copy, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan | Assigned, upper: str) -> Arrays:
@@ -95,10 +108,13 @@ class Arrays:
                 f"{upper}_ARENA_", "", f"{lower}_arena", rows, plan.peak or 0, _align(problem, rows)
             )
             offsets = [plan.offset(id) for id in problem.ids]
-            return cls((arena,), offsets, f"{plan.peak} bytes{optimal}", False)
+            return cls((arena,), problem, offsets, f"{plan.peak} bytes{optimal}", False)
+        verify_assigned(
+            problem, plan.memories, plan.plans, {}, plan.accessed, (), plan.stretches, plan.steps
+        )
+        copies = list_copies(plan)
         if plan.stretches:
-            raise PlanError("a header holds no copies of buffers; assign without residency")
-        verify_assigned(problem, plan.memories, plan.plans, {}, plan.accessed)
+            problem = with_pieces(problem, problem, widen(plan, copies))
         names = [memory.name for memory in plan.memories]
         made: list[Array] = []
         places: dict[int, int] = {}
@@ -106,6 +122,9 @@ class Arrays:
             c.make_identifiers(names), plan.memories, plan.plans, strict=True
         ):
             rows = tuple(problem.index(id) for id in part.ids)
+            if plan.stretches:  # the pieces hold their places for longer than the referee saw
+                there = problem.subset(np.array(rows, np.int64))
+                verify(there, Plan.of(there, [part.offset(id) for id in there.ids]))
             places |= {row: part.offset(problem.ids[row]) for row in rows}
             unit = max(_align(problem, rows), memory.alignment & -memory.alignment)
             name = f"{lower}_memory_{end}"
@@ -115,7 +134,8 @@ class Arrays:
             for array, name in zip(made, names, strict=True)
         ]
         offsets = [places[row] for row in range(len(problem))]
-        return cls(tuple(made), offsets, " and ".join(words), True)
+        text = " and ".join(words)
+        return cls(tuple(made), problem, offsets, text, True, plan.stretches, copies)
 
     def array_of(self, row: int) -> Array:
         """Return the array that a buffer lies in."""
@@ -125,10 +145,10 @@ class Arrays:
     def _array_by_row(self) -> dict[int, Array]:
         return {row: array for array in self.arrays for row in array.rows}
 
-    def find_neighbours(self, problem: Problem) -> Iterator[Below]:
+    def find_neighbours(self) -> Iterator[Below]:
         """Yield the pairs of buffers that are enough to check, array by array."""
         for array in self.arrays:
-            part = problem.subset(np.array(array.rows, np.int64))
+            part = self.problem.subset(np.array(array.rows, np.int64))
             at = [self.offsets[row] for row in array.rows]
             for pair in find_neighbours(part, at):
                 below, above = array.rows[pair.below], array.rows[pair.above]

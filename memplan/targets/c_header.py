@@ -12,7 +12,8 @@
                                                operator runs; also where NET_DEFINE_TABLE is
 
 With several memories there is an array for each, in a section of its own (`_c_arrays.py`), and
-NET_AT_conv is where a tensor lies.
+NET_AT_conv is where a tensor lies. For a tensor that moves it is NET_AT_conv(step), and
+net_move(step) makes the copies (`_c_copies.py`).
 
 The assertions prove that the plan is legal: if an offset is changed by hand or by a merge so that
 two buffers overlap, the header does not compile.
@@ -21,7 +22,7 @@ two buffers overlap, the header does not compile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from memplan.graph import Layout
@@ -31,6 +32,7 @@ from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
 from memplan.targets._c_arrays import Array, Arrays
+from memplan.targets._c_copies import Copies
 from memplan.targets._c_schedule import Schedule
 from memplan.targets._neighbours import Below
 
@@ -51,6 +53,7 @@ class _Entry:
     size: int
     first: int
     last: int
+    piece: str = ""  # if it moves: which of its pieces this is, such as "@3"
 
 
 def write_header(
@@ -104,10 +107,13 @@ class _Header:
         self._title = name or graph_name or "plan"
         self._upper = c.make_prefix(self._title)
         self._lower = self._upper.lower()
-        self._problem = problem = loaded.problem
-        self._arrays = arrays = Arrays.of(problem, plan, self._upper)
+        self._given = loaded.problem
+        self._arrays = arrays = Arrays.of(loaded.problem, plan, self._upper)
+        self._problem = problem = arrays.problem
         self._offsets = arrays.offsets
-        pairs = list(islice(arrays.find_neighbours(problem), MAX_PAIRS + 1))
+        self._copies = Copies(arrays, self._upper)
+        self._copies.require_steps(loaded)
+        pairs = list(islice(arrays.find_neighbours(), MAX_PAIRS + 1))
         self._pairs, self._has_more = pairs[:MAX_PAIRS], len(pairs) > MAX_PAIRS
         moved = None if bands is not None else order
         operators = () if loaded.graph is None or moved is None else loaded.graph.operators
@@ -120,10 +126,23 @@ class _Header:
             self._schedule = Schedule(bands, _find_offsets(loaded.layout, self._offsets), order)
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
-        self._entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
-        self._names = c.make_identifiers(entry.name for entry in self._entries)
+        entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
+        self._entries = entries + list(_list_pieces(entries, arrays, len(loaded.problem)))
+        self._names = c.make_identifiers(entry.name + entry.piece for entry in self._entries)
+        self._pieces_of = self._find_pieces()
         # Without tensors, a buffer is an entry itself and its constant needs no prefix of its own.
         self._family = "BUFFER_" if self._has_tensors else ""
+
+    def _find_pieces(self) -> dict[tuple[int, int, str], list[tuple[int, int, str]]]:
+        """Return by home, place and name of a tensor its pieces: first step, last step, name."""
+        found: dict[tuple[int, int, str], list[tuple[int, int, str]]] = {}
+        stretches, count = self._arrays.stretches, len(self._given)
+        for entry, name in zip(self._entries, self._names, strict=True):
+            if entry.piece:
+                home = self._problem.index(stretches[entry.row - count].buffer)
+                pieces = found.setdefault((home, entry.within, entry.name), [])
+                pieces.append((entry.first, entry.last, name))
+        return found
 
     def lines(self) -> Iterator[str]:
         guard = f"{self._upper}_PLAN_H_"
@@ -142,8 +161,8 @@ class _Header:
         upper, arrays = self._upper, self._arrays
         yield f"/* The memory of {c.escape_comment(self._title)}, planned by memplan; do not edit."
         yield " *"
-        yield f" * {len(self._problem)} buffers in {arrays.words}."
-        yield f" * Fingerprint of the problem: {self._problem.fingerprint}"
+        yield f" * {len(self._given)} buffers in {arrays.words}."
+        yield f" * Fingerprint of the problem: {self._given.fingerprint}"
         if self._has_more:
             yield f" * The assertions cover the first {MAX_PAIRS} pairs; memplan has checked all."
         if self._order:
@@ -161,6 +180,7 @@ class _Header:
         if not arrays.are_several:
             yield " * Your own memory works as well:"
             yield f" * {upper}_ARENA_SIZE bytes, aligned to {upper}_ARENA_ALIGNMENT."
+        yield from self._copies.introduce()
         yield " */"
 
     def _array_constants(self) -> Iterator[str]:
@@ -192,9 +212,21 @@ class _Header:
             yield f"#define {constant} {offset} /* {steps} */"
             yield f"#define {self._upper}_SIZE_{name} {entry.size}u"
             if self._arrays.are_several:
-                array = self._arrays.array_of(entry.row)
-                yield f"#define {self._upper}_AT_{name} ({array.name} + {constant})"
+                yield self._define_address(entry, name)
         yield ""
+
+    def _define_address(self, entry: _Entry, name: str) -> str:
+        """Return the macro for where a tensor lies, which depends on the step if it moves."""
+        upper, array = self._upper, self._arrays.array_of(entry.row)
+        place = f"{array.name} + {upper}_OFFSET_{name}"
+        pieces = self._pieces_of.get((entry.row, entry.within, entry.name))
+        if not pieces:
+            return f"#define {upper}_AT_{name} ({place})"
+        chosen = "".join(
+            f"(int64_t)(step) >= {first} && (int64_t)(step) <= {last} ? {upper}_AT_{piece} : "
+            for first, last, piece in pieces
+        )
+        return f"#define {upper}_AT_{name}(step) ({chosen}{place})"
 
     def _checks(self) -> Iterator[str]:
         check = f"{self._upper}_CHECK_"
@@ -247,11 +279,13 @@ class _Header:
         if self._schedule:
             yield from self._schedule.declare(self._lower)
             tables = self._schedule.names(self._lower)
+        yield from self._copies.define_type()
         yield from guard_linkage(
             *(f"{self._align(array)} extern {array.declare()};" for array in self._arrays.arrays),
             f"extern const {entry} {self._table()};",
             *([f"extern const {self._runs()};"] if self._order else []),
             *(f"extern const {table};" for table in tables),
+            *self._copies.declare(),
             before=(*self._alignment_macro(), *self._arrays.define_sections()),
         )
         yield ""
@@ -259,15 +293,17 @@ class _Header:
     def _definitions(self) -> Iterator[str]:
         """Yield the definitions, outside of the guard: a second include may request them."""
         upper = self._upper
-        for what, lines in (
-            ("ARENA", [*map(self._define_array, self._arrays.arrays)]),
-            ("TABLE", [*self._define_table(), *self._define_order()]),
+        arrays = [*map(self._define_array, self._arrays.arrays), *self._copies.define()]
+        table = [*self._define_table(), *self._define_order()]
+        for what, lines, before in (
+            ("ARENA", arrays, tuple(self._copies.define_hooks())),
+            ("TABLE", table, ()),
         ):
             yield from (
                 "",
                 f"#if defined({upper}_DEFINE_{what}) && !defined({upper}_{what}_DEFINED_)",
                 f"#define {upper}_{what}_DEFINED_",
-                *guard_linkage(*lines),
+                *guard_linkage(*lines, before=before),
                 "#endif",
             )
 
@@ -350,6 +386,17 @@ def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:
     for row, id in enumerate(problem.ids):
         last = int(problem.end[row]) - 1
         yield _Entry(id, row, 0, int(problem.size[row]), int(problem.start[row]), last)
+
+
+def _list_pieces(entries: Sequence[_Entry], arrays: Arrays, count: int) -> Iterator[_Entry]:
+    """Yield what of each tensor is in a faster memory than its buffer's, and at which steps."""
+    for row, stretch in enumerate(arrays.stretches, count):
+        home = arrays.problem.index(stretch.buffer)
+        for entry in entries:
+            first, last = max(entry.first, stretch.start), min(entry.last, stretch.end - 1)
+            if entry.row == home and first <= last:
+                piece = stretch.copy.removeprefix(stretch.buffer)
+                yield replace(entry, row=row, first=first, last=last, piece=piece)
 
 
 def list_tensors(loaded: Loaded) -> Iterator[_Entry]:

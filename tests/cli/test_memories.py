@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 
 import pytest
 from command_line import refused, told
+from memories_in_c import draw_program
 
 import memplan as mp
 from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.memories.text import format_memory, parse_memories
 from memplan.problem import Buffer, Problem
+from memplan.sources.graph_json import write_graph
 
 MOBILE = Path(__file__).parents[2] / "examples" / "models" / "mobile.tflite"
 NETWORK = MOBILE.parents[1] / "c_header" / "network.graph.json"
@@ -129,6 +132,64 @@ def test_what_is_refused(
     """Tests that each wrong question is answered in one sentence, and that nothing is written."""
     assert sentence in refused(capsys, *words)
     assert not any(Path("plans").iterdir())
+
+
+MOVES = ("--memory", "sram=160", "--memory", "psram=1KiB", "--residency")
+
+
+def write_mirror() -> None:
+    """Write a program whose tensors are read again in its second half."""
+    graph = draw_program(random.Random(12), 24, is_long=True)
+    Path("net.graph.json").write_text(write_graph(graph))
+
+
+def test_plans_of_buffers_that_move(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the words, the record, and that `verify` follows what moves."""
+    write_mirror()
+    asked = ("plan", "net.graph.json", *MOVES)
+    lines = told(capsys, *asked, "-o", "plans")
+    (moves,) = [line for line in lines if line.startswith("moves ")]
+    assert re.fullmatch(
+        r"moves \d+ buffers in \d+ pieces; \d+ bytes are copied, "
+        r"\d+ of \d+ copies beside operators",
+        moves,
+    )
+    assert main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["traffic"] == sum(
+        each["read"] * each["read_bytes"] + each["write"] * each["written_bytes"]
+        for each in record["memories"]
+    )
+    pieces = {each["copy"] for each in record["stretches"]}
+    assert {each["copy"] for each in record["copies"]} <= pieces
+    assert pieces <= record["memories"][0]["buffers"].keys()
+    (line,) = told(capsys, "verify", "net.graph.json", "plans")
+    assert line.endswith(f"traffic {record['traffic']:,}")
+    path = Path("plans/sram.plan.json")
+    text = path.read_text()
+    path.write_text(text.replace('"stored": true', '"stored": false', 1))
+    assert main(["verify", "net.graph.json", "plans"]) == 1
+    assert "plans: buffer " in capsys.readouterr().err
+    for old, new in (('"stored": true', '"stored": 1'), ('"stretches": ', '"stretches": 5, "x": ')):
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        assert "its stretches are not" in refused(capsys, "verify", "net.graph.json", "plans")
+    path.write_text(re.sub(r'("buffer": )"t\d+"', r'\1"none"', text, count=1))
+    assert main(["verify", "net.graph.json", "plans"]) in (1, 2)
+    assert '"none"' in capsys.readouterr().err
+
+
+def test_fit_writes_headers_of_buffers_that_move(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the command, and that a model of TFLM, with an address for each tensor, is refused."""
+    write_mirror()
+    lines = told(capsys, "fit", "net.graph.json", *MOVES, "-o", "out")
+    assert any("pieces of others" in line for line in lines)
+    header = Path("out/net.h").read_text()
+    assert "void net_move(int64_t step);" in header
+    assert re.search(r"#define NET_AT_t\d+\(step\) ", header)
+    words = "one address for each tensor"
+    assert words in refused(capsys, "fit", str(MOBILE), *MOVES)
+    assert "it needs --memory" in refused(capsys, "fit", str(MOBILE), "10KiB", "--residency")
 
 
 def test_memories_as_text() -> None:

@@ -17,14 +17,22 @@ _FLAGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", *_CHECKED]
 _MOST_INPUTS = 3
 
 
-def draw_program(random: Random, count: int, most: int = 64) -> Graph:
-    """Return a program of operators with one result each; the last one reads what nothing did."""
+def draw_program(random: Random, count: int, most: int = 64, *, is_long: bool = False) -> Graph:
+    """Return a program of operators with one result each; the last one reads what nothing did.
+
+    In one of long lives, each operator also reads an older result, and so does the one after it.
+    """
     tensors, operators = [], []
     unread: set[int] = set()
+    before = -1
     for number in range(count):
         last = number == count - 1
         near = range(max(0, number - 6), number)
         inputs = random.sample(near, min(len(near), random.randint(0, _MOST_INPUTS)))
+        if is_long:
+            older = random.randrange(max(1, number - 4))
+            inputs = sorted({number - 1, older, before} - {-1, number}) if number else []
+            before = older
         if last and unread:
             inputs = sorted(unread)[-_MOST_INPUTS:]
         unread -= set(inputs)

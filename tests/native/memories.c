@@ -50,6 +50,54 @@ static range* memory_of(const unsigned char* place) {
   exit(4);
 }
 
+#ifdef LATE
+/* Copies as early as they can be, or as late. Between both ends of one, others change neither its
+ * source nor its place. */
+static struct flight {
+  unsigned char *to, *seen;
+  const unsigned char* from;
+} flights[NET_COPY_COUNT];
+
+void start_copy(unsigned number, unsigned char* to, const unsigned char* from,
+                unsigned long long bytes) {
+  struct flight* const flight = &flights[number];
+  if (flight->seen != NULL) exit(5);
+  memory_of(from)->read += bytes;
+  memory_of(to)->written += bytes;
+  flight->to = to;
+  flight->from = from;
+  flight->seen = (unsigned char*)malloc(bytes);
+  if (flight->seen == NULL) exit(2);
+  memcpy(flight->seen, from, bytes);
+  if (LATE) {
+    memset(to, 0x5a, bytes);
+  } else {
+    memcpy(to, from, bytes);
+  }
+}
+
+void wait_for(unsigned number) {
+  struct flight* const flight = &flights[number];
+  const unsigned long long bytes = net_copies[number].bytes;
+  if (flight->seen == NULL) exit(6);
+  if (memcmp(flight->from, flight->seen, bytes) != 0) exit(7);
+  for (unsigned long long b = 0; b < bytes; ++b) {
+    if (flight->to[b] != (LATE ? 0x5a : flight->seen[b])) exit(8);
+  }
+  memcpy(flight->to, flight->seen, bytes);
+  free(flight->seen);
+  flight->seen = NULL;
+}
+
+static void end_copies(void) {
+  for (unsigned i = 0; i < NET_COPY_COUNT; ++i) {
+    if (flights[i].seen != NULL) exit(9);
+  }
+}
+#else
+static void end_copies(void) {}
+#endif
+
 /* Each byte of a result depends on each byte of all inputs. */
 static void run(int at, unsigned char* const* in, unsigned char* out) {
   unsigned long long hash = 1469598103934665603ull + (unsigned)at;
@@ -90,6 +138,7 @@ int main(void) {
       return 1;
     }
   }
+  end_copies();
   for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; ++i) {
     printf("%llu %llu\n", ranges[i].read, ranges[i].written);
   }

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from memplan.errors import listed
 from memplan.memories import Assigned, Memory
+from memplan.memories.copies import list_copies
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.view.units import exact, lifetime, percent, plural, seconds
@@ -45,10 +46,23 @@ def describe_assigned(found: Assigned, most: int) -> RenderableType:
     bound = "proved: no assignment costs less" if proved else f"at least {found.bound:,}"
     facts = [
         ("traffic", f"{found.traffic:,}, each byte times its cost; {bound}"),
+        *([("moves", _tell_moves(found))] if found.stretches else []),
         ("search", seconds(found.seconds)),
     ]
     return Group(
         table, Text(), list_facts(facts), Text(), Text(tell_both(found)), *_list_slow(found, most)
+    )
+
+
+def _tell_moves(found: Assigned) -> str:
+    """Return how many buffers move, and how many copies run beside operators."""
+    copies = list_copies(found)
+    bytes = sum(int(found.problem.size[found.problem.index(c.stretch.buffer)]) for c in copies)
+    hidden = sum(each.done > each.start for each in copies)
+    moved = plural(len({each.buffer for each in found.stretches}), "buffer")
+    return (
+        f"{moved} in {plural(len(found.stretches), 'piece')}; {exact(bytes)} are copied, {hidden} "
+        f"of {len(copies)} copies beside operators"
     )
 
 
@@ -65,32 +79,53 @@ def describe_valid(
 
 
 def count_bytes(found: Assigned) -> list[tuple[int, int]]:
-    """Return by memory the bytes that a run reads and writes there."""
-    return [
-        (
-            sum(found.accessed[id][0] for id in plan.ids),
-            sum(found.accessed[id][1] for id in plan.ids),
-        )
-        for plan in found.plans
-    ]
+    """Return by memory the bytes that a run reads and writes there, for copies too."""
+    counted = [(0, 0)] * len(found.memories)
+    for (number, _), (read, written) in _count_by_buffer(found).items():
+        counted[number] = counted[number][0] + read, counted[number][1] + written
+    return counted
+
+
+def _count_by_buffer(found: Assigned) -> dict[tuple[int, str], tuple[int, int]]:
+    """Return by memory and buffer the bytes that a run reads and writes."""
+    home = {id: number for number, plan in enumerate(found.plans) for id in plan.ids}
+    counted = {(home[id], id): both for id, both in found.accessed.items()}
+    number_of = {memory.name: number for number, memory in enumerate(found.memories)}
+
+    def add(number: int, id: str, read: int, written: int) -> None:
+        before = counted.get((number, id), (0, 0))
+        counted[number, id] = before[0] + read, before[1] + written
+
+    for each in found.stretches:
+        id, fast, slow = each.buffer, number_of[each.memory], home[each.buffer]
+        size = int(found.problem.size[found.problem.index(id)])
+        for time, read, written in found.steps[id]:
+            if each.start <= time < each.end:
+                add(slow, id, -read, -written)
+                add(fast, id, read, written)
+        add(slow, id, size * each.fetched, size * each.stored)
+        add(fast, id, size * each.stored, size * each.fetched)
+    return counted
 
 
 def tell_both(found: Assigned) -> str:
     """Return two sentences: what is where, and what it costs."""
     places, costs = [], []
     counted = count_bytes(found)
+    pieces = {each.copy for each in found.stretches}
     for number, (memory, plan) in enumerate(zip(found.memories, found.plans, strict=True)):
         if number and not plan.ids:
             places.append(f"{memory.name} holds nothing")
             continue
-        count = plural(len(plan.ids), "buffer")
-        names = ""
+        moved = len(pieces & {*plan.ids})
+        count = plural(len(plan.ids) - moved, "buffer")
+        names, others = "", f" and {plural(moved, 'piece')} of others" if moved else ""
         if number:
-            ids = _sort_by_size(found, plan)
-            names = f" ({listed(ids[:_MOST_NAMES], quote=False)}{', ...' * (len(ids) > 3)})"
+            if ids := _sort_by_size(found, plan):
+                names = f" ({listed(ids[:_MOST_NAMES], quote=False)}{', ...' * (len(ids) > 3)})"
             read, written = (exact(amount) for amount in counted[number])
             costs.append(f"reads {read} and writes {written} in {memory.name}")
-        places.append(f"{memory.name} holds {count}{names} in {exact(plan.peak or 0)}")
+        places.append(f"{memory.name} holds {count}{names}{others} in {exact(plan.peak or 0)}")
     share = percent(sum(map(sum, counted[1:])), sum(map(sum, counted)))
     run = f"A run {', '.join(costs)}, {share} of all that it touches"
     if not costs:
@@ -104,10 +139,12 @@ def tell_both(found: Assigned) -> str:
 def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
     """Return the buffers outside of the fastest memory, those with most traffic first."""
     table = make_table("buffer", "lifetime", "size", "offset", "memory", "traffic")
-    rows = []
-    for memory, plan in list(zip(found.memories, found.plans, strict=True))[1:]:
-        for id in plan.ids:
-            read, written = found.accessed[id]
+    rows, counted = [], _count_by_buffer(found)
+    for number, (memory, plan) in list(enumerate(zip(found.memories, found.plans, strict=True)))[
+        1:
+    ]:
+        for id in found.accessed.keys() & {*plan.ids}:
+            read, written = counted[number, id]
             rows.append((read * memory.read + written * memory.write, id, memory.name, plan))
     rows.sort(key=lambda row: (-row[0], row[1]))
     for traffic, id, name, plan in rows[:most]:
@@ -123,4 +160,5 @@ def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
 
 def _sort_by_size(found: Assigned, plan: Plan) -> list[str]:
     problem = found.problem
-    return sorted(plan.ids, key=lambda id: -int(problem.size[problem.index(id)]))
+    ids = [id for id in plan.ids if id in found.accessed]
+    return sorted(ids, key=lambda id: -int(problem.size[problem.index(id)]))
