@@ -17,8 +17,8 @@
 
 #include "again.h"
 #include "apart.h"
-#include "choice.h"
 #include "caller.h"
+#include "choice.h"
 #include "learning.h"
 #include "memplan/bounds.h"
 #include "memplan/sections.h"

@@ -133,10 +133,11 @@ def require_known(graph: Graph, pure: Iterable[str]) -> None:
     known = frozenset(pure)
     for operator in graph.walk():
         if operator.type not in known and not _is_known(graph.source, operator):
+            label = operator.type if operator.type.isprintable() else quoted(operator.type)
             raise GraphError(
                 f"operator {quoted(operator.name or operator.type)} of type "
                 f"{quoted(operator.type)} may do more than compute its results; name the type as "
-                f"pure (--pure {operator.type}) if it does not"
+                f"pure (--pure {label}) if it does not"
             )
 
 

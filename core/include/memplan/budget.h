@@ -32,7 +32,7 @@ class Stopper {
   bool look();  // the same, without skipping the clock
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   bool interrupted() const { return interrupted_; }
-  double elapsed() const;  // seconds since the start
+  double elapsed() const;                                // seconds since the start
   double share() const { return elapsed() / seconds_; }  // of the time; 0 without a limit
 
  private:

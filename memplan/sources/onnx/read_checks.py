@@ -63,12 +63,16 @@ def _check_node(node: Any, opsets: Mapping[str, int]) -> None:
     domain = "" if node.domain == "ai.onnx" else node.domain
     where = describe_node(node)
     schema = _find_schema(node.op_type, opsets.get(domain, 1), domain)
+    for one in node.attribute:
+        if one.ref_attr_name:
+            raise GraphError(
+                f"{where} takes its attribute {quoted(one.name)} from a function, but is in none"
+            )
+        for tensor in ([one.t] if one.HasField("t") else []) + list(one.tensors):
+            _check_tensor(tensor, f"attribute {quoted(one.name)} of {where}")
     if schema is not None:
         for fault in _iterate_misfits(node, schema):
             raise GraphError(f"{where} {fault}")
-    for one in node.attribute:
-        for tensor in ([one.t] if one.HasField("t") else []) + list(one.tensors):
-            _check_tensor(tensor, f"attribute {quoted(one.name)} of {where}")
     if not domain:
         for fault in _iterate_impossible(node):
             raise GraphError(f"{where} {fault}")
@@ -110,7 +114,7 @@ def _iterate_misfits(node: Any, schema: _Schema) -> Iterator[str]:
     for one in node.attribute:
         wanted = schema.types.get(one.name)
         there.add(one.name)
-        if wanted is not None and one.type != wanted and not one.ref_attr_name:
+        if wanted is not None and one.type != wanted:
             names = require("onnx", extra="onnx").AttributeProto.AttributeType.Name
             yield (
                 f"has an attribute {quoted(one.name)} of the type {names(one.type)}; it must be "

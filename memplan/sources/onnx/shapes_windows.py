@@ -78,7 +78,7 @@ def _amend(graph: Any, outside: ChainMap[str, Any], stale: set[str]) -> int:
     count = 0
     for node in graph.node:
         changes = sum(_amend(inner, types, stale) for _, inner in subgraphs(node))
-        if stale.isdisjoint(node.input) and is_standard(node):
+        if node.output and stale.isdisjoint(node.input) and is_standard(node):
             names = (*node.input, *node.output[:1])
             shapes = [known_shape(types.get(name)) for name in names]
             changes += _amend_node(node, shapes[:-1], shapes[-1], constants)
