@@ -69,12 +69,15 @@ class _Times:
     def __init__(self, found: Assigned) -> None:
         self._found = found
         problem, pieces = found.problem, found.stretches
-        self._row = {each.copy: at for at, each in enumerate(pieces)}
+        row = {each.copy: at for at, each in enumerate(pieces)}
+        self._of: dict[str, list[int]] = {}  # the pieces of a buffer
+        for number, each in enumerate(pieces):
+            self._of.setdefault(each.buffer, []).append(number)
         held = []
         for number, plan in enumerate(found.plans):
             for id, size in zip(plan.ids, plan.size.tolist(), strict=True):
-                at = self._row.get(id)
-                life = problem.buffer(problem.index(id)) if at is None else pieces[at]
+                at = row.get(id)
+                life = problem.buffer(id) if at is None else pieces[at]
                 offset = plan.offset(id)
                 held.append((number, offset, offset + size, life.start, life.end, at))
         held.sort(key=lambda each: (each[-1] is None, each[-1] or 0))  # row `at` is piece `at`
@@ -115,8 +118,8 @@ class _Times:
         for time, _, written in self._found.steps[piece.buffer]:
             if time < piece.start and written:
                 ready = max(ready, time + 1)
-        for other, each in enumerate(self._found.stretches):
-            if each.buffer == piece.buffer and each.end <= piece.start:
+        for other in self._of[piece.buffer]:
+            if self._found.stretches[other].end <= piece.start:
                 ready = max(ready, int(self._end[other]))
         return ready
 
@@ -127,7 +130,7 @@ class _Times:
         for time, _, _ in self._found.steps[piece.buffer]:
             if time >= piece.end:
                 needed = min(needed, time)
-        for other, each in enumerate(self._found.stretches):
-            if each.buffer == piece.buffer and each.start >= piece.end:
+        for other in self._of[piece.buffer]:
+            if self._found.stretches[other].start >= piece.end:
                 needed = min(needed, int(self._start[other]))
         return needed

@@ -390,11 +390,13 @@ def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:
 
 def _list_pieces(entries: Sequence[_Entry], arrays: Arrays, count: int) -> Iterator[_Entry]:
     """Yield what of each tensor is in a faster memory than its buffer's, and at which steps."""
+    by_row: dict[int, list[_Entry]] = {}
+    for entry in entries:
+        by_row.setdefault(entry.row, []).append(entry)
     for row, stretch in enumerate(arrays.stretches, count):
-        home = arrays.problem.index(stretch.buffer)
-        for entry in entries:
+        for entry in by_row.get(arrays.problem.index(stretch.buffer), ()):
             first, last = max(entry.first, stretch.start), min(entry.last, stretch.end - 1)
-            if entry.row == home and first <= last:
+            if first <= last:
                 piece = stretch.copy.removeprefix(stretch.buffer)
                 yield replace(entry, row=row, first=first, last=last, piece=piece)
 
