@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
-from memplan.cli.memories import prepare_folder, put_into, summarise
+from memplan.cli.memories import Memories, prepare_folder, put_into, summarise
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -51,7 +51,7 @@ def command(
     rewriting: options.Rewriting,
     limits: options.Limits,
     on: options.OnBoard,
-    several: options.Memories,
+    several: Memories,
     dim: options.Dim = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
@@ -110,7 +110,7 @@ def command(
 
 def _fit_memories(
     input: str,
-    several: options.Memories,
+    several: Memories,
     rewriting: options.Rewriting,
     limits: options.Limits,
     dim: list[str] | None,

@@ -4,28 +4,92 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.memories import Assigned, Stretch
+    from memplan.memories import Assigned, Memory, Stretch
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
-__all__ = ["prepare_folder", "put_into", "refuse_alone", "run", "summarise", "verify"]
+__all__ = ["Memories", "prepare_folder", "put_into", "refuse_alone", "run", "summarise", "verify"]
 
 _SUFFIX = ".plan.json"
+
+
+@dataclass(frozen=True)
+class Memories:
+    """Several memories instead of one arena."""
+
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--memory",
+            metavar="NAME=SIZE",
+            help="A memory that buffers may lie in, the fastest first: sram=256KiB, then "
+            "psram=8MiB. What is known of it may follow: ,read=COST,write=COST of a byte, "
+            ",base=ADDRESS,align=N.",
+        ),
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="ID=NAME",
+            help="With --memory: this buffer may lie only in this memory, or in several, joined by "
+            "commas. May be repeated.",
+        ),
+    ] = None
+    residency: Annotated[
+        bool,
+        typer.Option(
+            "--residency",
+            help="With --memory: buffers of a slow memory may be in a faster one between some of "
+            "their accesses.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        for option, is_given in (("--allow", self.allow), ("--residency", self.residency)):
+            if is_given and not self.memory:
+                raise typer.BadParameter("it needs --memory", param_hint=f"'{option}'")
+        if self.memory and len(self.memory) == 1:
+            raise typer.BadParameter(
+                "name at least two, the fastest first; the limit of a single one is --capacity",
+                param_hint="'--memory'",
+            )
+
+    def parse(self) -> tuple[tuple[Memory, ...], dict[str, list[str]]]:
+        """Return the memories, and by buffer the names of those that it may lie in.
+
+        Raises
+        ------
+        typer.BadParameter, MemplanError
+            In one sentence.
+        """
+        from memplan.memories.text import parse_memories
+
+        allowed: dict[str, list[str]] = {}
+        for text in self.allow or ():
+            id, _, names = text.rpartition("=")  # an id may have a "=" in it
+            if not id or id in allowed:
+                raise typer.BadParameter(
+                    f"{text!r} is not ID=NAME, or this buffer is given twice",
+                    param_hint="'--allow'",
+                )
+            allowed[id] = names.split(",")
+        return parse_memories(self.memory or ()), allowed
 
 
 def run(
     input: str,
     model: options.Model,
     limits: options.Limits,
-    memories: options.Memories,
+    memories: Memories,
     folder: str | None,
     *,
     top: int,

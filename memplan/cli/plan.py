@@ -53,7 +53,7 @@ def command(
     shared: together.Together,
     on: options.OnBoard,
     sharing: apart.Sharing,
-    several: options.Memories,
+    several: memories.Memories,
     others: Annotated[
         list[str] | None,
         typer.Argument(
