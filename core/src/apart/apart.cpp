@@ -21,8 +21,8 @@ namespace {
 
 // Shares of the budget that is left, in percent.
 constexpr int kOfSearch = 60;
-constexpr int kOfRuin = 70;
-constexpr int kOfPrices = 60;
+constexpr int kOfRuin = 30;
+constexpr int kOfPrices = 30;
 constexpr int kOfLowest = 40;
 constexpr int kMostProbes = 40;
 constexpr std::int64_t kNodesOfLowest = 200000;  // one of the planner may take many microseconds

@@ -18,11 +18,12 @@ constexpr std::size_t kMostTerms = std::size_t{1} << 23;
 constexpr std::size_t kMostRows = 4096;
 constexpr int kSeedsOfRound = 200;  // buffers from which new rows are grown
 constexpr int kMostRounds = 60;
+constexpr int kMostVain = 3;                 // of them in turn without a new row
 constexpr int kStepsOfRound = 150;           // of the subgradient, before new rows are looked for
 constexpr int kPatience = 15;                // steps without a better bound before they get shorter
 constexpr std::int64_t kTermsPerNode = 512;  // about as many are read in a microsecond
 constexpr double kMemory = 0.7;              // of the direction
-constexpr double kMemoryOfMean = 0.95;       // of the pairs that met
+constexpr double kMemoryOfMean = 0.85;       // of the pairs that met
 constexpr std::int64_t kScale = std::int64_t{1} << 30;  // of all costs together, in whole numbers
 
 class Prices {
@@ -34,8 +35,10 @@ class Prices {
 
   std::int64_t run() {
     const std::vector<Clique> live = list_live();
+    int vain = 0;  // rounds in turn that found no row
     for (int round = 0; round < kMostRounds && exact_bound() < limit_; ++round) {
-      if (!add_rows(live) || counter_.is_over()) break;
+      vain = add_rows(live) ? 0 : vain + 1;
+      if (vain == kMostVain || counter_.is_over()) break;
       climb(round == 0 ? 2 * kStepsOfRound : kStepsOfRound);
       if (counter_.is_over()) break;
     }

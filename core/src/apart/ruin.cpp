@@ -11,14 +11,13 @@ namespace memplan::apart {
 
 namespace {
 
-constexpr std::size_t kMostOut = 8;      // buffers that are taken out at once
-constexpr std::int64_t kRefresh = 256;   // rounds between two looks at the temperature
-constexpr std::int64_t kOfBarred = 100;  // what an illegal overlap costs, in mean costs
-constexpr int kCoolings = 64;            // of the temperature, from 1 to 0.12 mean costs
-constexpr double kCooling = 0.967413;    // of one step
-// Sums over 4096 neighbours and 32 reserved ranges do not overflow.
+constexpr std::size_t kMostOut = 8;     // buffers that are taken out at once
+constexpr std::int64_t kRefresh = 256;  // rounds between two looks at the temperature
+constexpr int kCoolings = 64;           // of the temperature, from 1 to 0.12 mean costs
+constexpr double kCooling = 0.967413;   // of one step
+// Sums over 4096 neighbours and 32 reserved ranges do not overflow, nor reach what is impossible.
 constexpr std::int64_t kMostTotalHere = std::int64_t{1} << 40;
-constexpr std::int64_t kImpossible = std::int64_t{1} << 57;  // more than all neighbours together
+constexpr std::int64_t kImpossible = std::int64_t{1} << 50;  // more than all pairs cost
 constexpr std::size_t kMostReserved = 32;
 constexpr std::int64_t kEntriesOfNode = 16;  // about as many are swept in a microsecond
 constexpr double kLn2 = 0.6931471805599453;
@@ -33,25 +32,81 @@ double exponential(Random& random) {
   return kLn2 * (53 - whole - part - 0.3431 * part * (1 - part));
 }
 
+// Buffers and reserved ranges by an offset of theirs, ascending.
+class Sorted {
+ public:
+  void add(Bytes offset) {
+    const auto last = static_cast<std::int32_t>(list_.size());
+    list_.push_back(last);
+    place_.push_back(last);
+    offset_.push_back(offset);
+    sink(last);
+  }
+
+  void set(std::int32_t item, Bytes offset) {
+    offset_[item] = offset;
+    const std::int32_t place = sink(place_[item]);
+    const auto last = static_cast<std::int32_t>(list_.size()) - 1;
+    for (std::int32_t k = place; k < last && offset_[list_[k + 1]] < offset; ++k) swap(k);
+  }
+
+  // Calls `use` with each of some items and its offset, ascending.
+  template <typename Use>
+  void visit(const std::vector<std::int32_t>& items, Use use) {
+    chosen_.resize(list_.size() / 64 + 1);
+    for (const std::int32_t item : items) {
+      chosen_[place_[item] / 64] |= std::uint64_t{1} << (place_[item] % 64);
+    }
+    for (std::size_t word = 0; word < chosen_.size(); ++word) {
+      for (std::uint64_t& bits = chosen_[word]; bits != 0; bits &= bits - 1) {
+        const std::int32_t item = list_[word * 64 + static_cast<std::size_t>(lowest_bit(bits))];
+        use(item, offset_[item]);
+      }
+    }
+  }
+
+  Bytes offset(std::int32_t item) const { return offset_[item]; }
+
+ private:
+  // Moves what is at a place down as far as it belongs; returns its place then.
+  std::int32_t sink(std::int32_t place) {
+    const Bytes offset = offset_[list_[place]];
+    for (; place > 0 && offset_[list_[place - 1]] > offset; --place) swap(place - 1);
+    return place;
+  }
+
+  void swap(std::int32_t place) {
+    std::swap(list_[place], list_[place + 1]);
+    place_[list_[place]] = place;
+    place_[list_[place + 1]] = place + 1;
+  }
+
+  std::vector<std::int32_t> list_;
+  std::vector<std::int32_t> place_;    // by item, in the list
+  std::vector<Bytes> offset_;          // by item
+  std::vector<std::uint64_t> chosen_;  // by place: a bit, 0 between two visits
+};
+
 class Ruin {
  public:
   Ruin(const Model& model, const std::vector<Bytes>& offsets, std::uint64_t seed,
        order::Counter& counter)
       : model_(model), problem_(model.problem), counter_(counter), random_(seed), at_(offsets) {
     best_ = offsets;
-    int shift = 0;
-    while ((model.total >> shift) > kMostTotalHere) ++shift;
-    std::int64_t total = 0;
-    for (const Penalty& each : model.pairs) {
-      price_.push_back(std::max<std::int64_t>(1, each.cost >> shift));
-      total += price_.back();
-    }
-    mean_ = std::max<std::int64_t>(1, total / std::max<std::int64_t>(1, price_.size()));
-    barred_ = kOfBarred * mean_;
-    for (const std::int64_t price : price_) barred_ = std::max(barred_, price);
+    paying_.resize(model.size.size());
+    set_prices();
     is_out_.assign(model.size.size(), 0);
+    weight_.assign(model.size.size() + problem_.reserved.size(), 0);
     for (BufferIdx b = 0; b < model.count(); ++b) {
       if (can_move(b)) movable_.push_back(b);
+      lower_.add(at_[b]);
+      upper_.add(at_[b] + problem_.size[b]);
+    }
+    auto item = static_cast<std::size_t>(model.count());
+    for (const Reserved& each : problem_.reserved) {
+      lower_.add(each.lower);
+      upper_.add(each.upper);
+      weight_[item++] = kImpossible;
     }
     for (const PairIdx k : met_pairs(model, offsets)) cost_ += price_[k];
     best_cost_ = cost_;
@@ -59,8 +114,8 @@ class Ruin {
 
   std::vector<Bytes> run() {
     if (movable_.empty()) return best_;
-    double temperature = static_cast<double>(mean_);
     const std::int64_t budget = counter_.left();
+    double temperature = static_cast<double>(mean_);
     int step = 0;
     for (std::int64_t round = 0; best_cost_ > 0; ++round) {
       if (round % kRefresh == 0) {
@@ -76,10 +131,29 @@ class Ruin {
   }
 
  private:
+  struct Payer {
+    BufferIdx other;
+    std::int64_t price;
+  };
   struct Event {
     Bytes offset;
     std::int64_t change;
   };
+  void set_prices() {
+    int shift = 0;
+    while ((model_.total >> shift) > kMostTotalHere) ++shift;
+    std::int64_t total = 0;
+    for (const Penalty& each : model_.pairs) {
+      price_.push_back(std::max<std::int64_t>(1, each.cost >> shift));
+      total += price_.back();
+    }
+    mean_ = std::max<std::int64_t>(1, total / std::max<std::int64_t>(1, price_.size()));
+    for (PairIdx k = 0; k < static_cast<PairIdx>(price_.size()); ++k) {
+      const Penalty& each = model_.pairs[k];
+      paying_[each.first].push_back({each.second, price_[k]});
+      paying_[each.second].push_back({each.first, price_[k]});
+    }
+  }
 
   bool can_move(BufferIdx b) const {
     return problem_.size[b] > 0 && problem_.pin_of(b) == kNoOffset &&
@@ -92,15 +166,14 @@ class Ruin {
     return std::max(used / static_cast<double>(budget), counter_.stopper().share());
   }
 
-  std::int64_t weight(const Neighbour& each) const {
-    return each.pair == kBarred ? barred_ : price_[each.pair];
-  }
-
   // What a buffer pays, to those that are not taken out.
   std::int64_t paid(BufferIdx b) const {
+    const Bytes lower = at_[b];
+    const Bytes upper = lower + problem_.size[b];
     std::int64_t cost = 0;
-    for (const Neighbour& each : model_.neighbours[b]) {
-      if (is_out_[each.other] == 0 && meet(problem_, at_, b, each.other)) cost += weight(each);
+    for (const Payer& each : paying_[b]) {
+      if (at_[each.other] >= upper || upper_.offset(each.other) <= lower) continue;
+      if (is_out_[each.other] == 0) cost += each.price;
     }
     return cost;
   }
@@ -143,19 +216,8 @@ class Ruin {
     }
   }
 
-  bool try_change(double temperature) {
-    choose();
-    for (const BufferIdx b : out_) is_out_[b] = 0;
-    std::int64_t before = 0;
-    std::int64_t barred = 0;  // how many overlaps come that no plan may have
-    for (const BufferIdx b : out_) {
-      before += paid(b);
-      barred -= count_barred(b);
-      is_out_[b] = 1;
-    }
-    std::vector<Bytes>& old = old_;
-    old.clear();
-    for (const BufferIdx b : out_) old.push_back(at_[b]);
+  // The order in which those taken out are put back: large ones first, or any.
+  void arrange() {
     order_ = out_;
     if (random_.below(3) == 0) {
       std::sort(order_.begin(), order_.end(), [this](BufferIdx a, BufferIdx b) {
@@ -166,84 +228,113 @@ class Ruin {
         std::swap(order_[i], order_[static_cast<std::size_t>(random_.below(i + 1))]);
       }
     }
+  }
+
+  // What those pay that are taken out, each pair once.
+  std::int64_t paid_by_out() {
+    std::int64_t cost = 0;
+    for (const BufferIdx b : out_) is_out_[b] = 0;
+    for (const BufferIdx b : out_) {
+      cost += paid(b);
+      is_out_[b] = 1;
+    }
+    return cost;
+  }
+
+  void move(BufferIdx b, Bytes offset) {
+    at_[b] = offset;
+    lower_.set(b, offset);
+    upper_.set(b, offset + problem_.size[b]);
+  }
+
+  bool try_change(double temperature) {
+    choose();
+    const std::int64_t before = paid_by_out();
+    old_.clear();
+    for (const BufferIdx b : out_) old_.push_back(at_[b]);
+    arrange();
+    // The change is taken if it costs no more than this.
+    const std::int64_t most =
+        before + static_cast<std::int64_t>(temperature * exponential(random_));
     std::int64_t after = 0;
     std::int64_t work = 0;
     for (const BufferIdx b : order_) {
       after += put_back(b);
-      barred += count_barred(b);
-      work += static_cast<std::int64_t>(model_.neighbours[b].size());
+      work += static_cast<std::int64_t>(items_.size());
+      if (after > most) break;
     }
-    for (const BufferIdx b : out_) is_out_[b] = 0;
-    const auto worse = static_cast<double>(after - before);
-    if (worse <= 0 || worse < temperature * exponential(random_)) {
+    if (after > most) {
+      for (std::size_t i = 0; i < out_.size(); ++i) move(out_[i], old_[i]);
+    } else {
       cost_ += after - before;
-      barred_now_ += barred;
-      if (cost_ < best_cost_ && barred_now_ == 0) {
+      if (cost_ < best_cost_) {
         best_cost_ = cost_;
         best_ = at_;
       }
-    } else {
-      for (std::size_t i = 0; i < out_.size(); ++i) at_[out_[i]] = old[i];
     }
+    for (const BufferIdx b : out_) is_out_[b] = 0;
     return counter_.take(1 + work / kEntriesOfNode);
   }
 
-  // From one multiple of the alignment on, before another, it costs more to begin.
-  void add_event(BufferIdx b, Bytes lower, Bytes upper, std::int64_t cost) {
-    const Bytes unit = problem_.alignment_of(b);
-    lower += 1 - problem_.size[b];
-    if (unit > 1) {
-      lower = lower <= 0 ? 0 : (lower + unit - 1) / unit * unit;
-      upper = (upper + unit - 1) / unit * unit;
+  // Lists from where on it costs more and less to begin a buffer, before and behind others.
+  void list_events(BufferIdx b) {
+    items_.clear();
+    for (const Neighbour& each : model_.neighbours[b]) {
+      if (is_out_[each.other] != 0) continue;
+      weight_[each.other] = each.pair == kBarred ? kImpossible : price_[each.pair];
+      items_.push_back(each.other);
     }
-    events_.push_back({lower, cost});
-    events_.push_back({upper, -cost});
+    for (std::size_t k = 0; k < problem_.reserved.size(); ++k) {
+      items_.push_back(model_.count() + static_cast<BufferIdx>(k));
+    }
+    list_from(&lower_, 1 - problem_.size[b], problem_.alignment_of(b), &dearer_);
+    list_from(&upper_, 0, problem_.alignment_of(b), &cheaper_);
+  }
+
+  void list_from(Sorted* sorted, Bytes shift, Bytes unit, std::vector<Event>* events) {
+    events->clear();
+    sorted->visit(items_, [&](std::int32_t item, Bytes offset) {
+      events->push_back({offset + shift, weight_[item]});
+    });
+    if (unit > 1) {
+      for (Event& each : *events) each.offset = first_from(each.offset, unit);
+    }
+    events->push_back({kMaxBytes, 0});
+  }
+
+  // The first multiple from an offset on.
+  static Bytes first_from(Bytes offset, Bytes unit) {
+    return offset <= 0 ? 0 : (offset + unit - 1) / unit * unit;
   }
 
   // Places a buffer where it costs least, at an end of a stretch of offsets that cost the same;
   // returns what it pays.
   std::int64_t put_back(BufferIdx b) {
-    events_.clear();
-    for (const Reserved& each : problem_.reserved)
-      add_event(b, each.lower, each.upper, kImpossible);
-    for (const Neighbour& each : model_.neighbours[b]) {
-      if (is_out_[each.other] != 0) continue;
-      const Bytes lower = at_[each.other];
-      add_event(b, lower, lower + problem_.size[each.other], weight(each));
-    }
-    std::sort(events_.begin(), events_.end(),
-              [](const Event& x, const Event& y) { return x.offset < y.offset; });
+    list_events(b);
     const Bytes unit = problem_.alignment_of(b);
     const Bytes top = (model_.capacity - problem_.size[b]) / unit * unit;
     std::int64_t cost = 0;
     std::int64_t least = kImpossible;
-    std::uint64_t ties = 0;
-    Bytes chosen = at_[b];
-    auto event = events_.begin();
+    ends_.clear();
+    auto dearer = dearer_.begin();
+    auto cheaper = cheaper_.begin();
     for (Bytes offset = 0; offset <= top;) {
-      for (; event != events_.end() && event->offset <= offset; ++event) cost += event->change;
-      const Bytes next = event == events_.end() ? top + unit : std::min(event->offset, top + unit);
-      if (cost < least) ties = 0;
-      if (cost <= least && cost < kImpossible) {
+      for (; dearer->offset <= offset; ++dearer) cost += dearer->change;
+      for (; cheaper->offset <= offset; ++cheaper) cost -= cheaper->change;
+      const Bytes next = std::min({dearer->offset, cheaper->offset, top + unit});
+      if (cost < least) {
+        ends_.clear();
         least = cost;
-        if (random_.below(++ties) == 0) chosen = offset;
-        if (random_.below(++ties) == 0) chosen = next - unit;
+      }
+      if (cost == least && cost < kImpossible) {
+        ends_.push_back(offset);
+        ends_.push_back(next - unit);
       }
       offset = next;
     }
-    at_[b] = chosen;
+    if (!ends_.empty()) move(b, ends_[static_cast<std::size_t>(random_.below(ends_.size()))]);
     is_out_[b] = 0;
     return least;
-  }
-
-  // How many overlaps a buffer has that no plan may have, with those that are not taken out.
-  std::int64_t count_barred(BufferIdx b) const {
-    std::int64_t count = 0;
-    for (const Neighbour& each : model_.neighbours[b]) {
-      const bool is_there = each.pair == kBarred && is_out_[each.other] == 0;
-      count += is_there && meet(problem_, at_, b, each.other) ? 1 : 0;
-    }
-    return count;
   }
 
   const Model& model_;
@@ -254,18 +345,24 @@ class Ruin {
   std::vector<Bytes> best_;
   std::vector<std::int64_t> price_;  // by pair: its cost, in units so coarse that sums are small
   std::int64_t mean_ = 1;
-  std::int64_t barred_ = 0;      // what an overlap costs that no plan may have
-  std::int64_t barred_now_ = 0;  // such overlaps now
-  std::int64_t cost_ = 0;        // now, with such overlaps
-  std::int64_t best_cost_ = 0;   // of the best plan
+  std::int64_t cost_ = 0;                   // now
+  std::int64_t best_cost_ = 0;              // of the best plan
+  std::vector<std::vector<Payer>> paying_;  // by buffer: the pairs it is of
   std::vector<BufferIdx> movable_;
   std::vector<BufferIdx> hot_;  // those that paid at the last look
   std::vector<char> is_out_;
+  // Items are the buffers and, behind them, the reserved ranges.
+  Sorted lower_;
+  Sorted upper_;
+  std::vector<std::int64_t> weight_;  // by item: what it costs to meet it, for this placement
   // Scratch.
   std::vector<BufferIdx> out_;
   std::vector<BufferIdx> order_;
   std::vector<Bytes> old_;
-  std::vector<Event> events_;
+  std::vector<std::int32_t> items_;
+  std::vector<Event> dearer_;
+  std::vector<Event> cheaper_;
+  std::vector<Bytes> ends_;
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ constexpr std::int64_t kNodesOfFit = 1000000;  // of one question to the planner
 constexpr std::int64_t kNodesOfKeep = 2000;    // of one question of the greedy plan
 constexpr std::int64_t kSlotsPercent = 15;  // of all pairs need a penalty, so that slots are tried
 
+// With more pairs, rows and cores bound less than prices of rows do, and take longer.
+constexpr std::size_t kMostPairs = 1000;
+
 class Search {
  public:
   Search(const Model& model, std::int64_t floor, std::int64_t limit, std::uint64_t seed,
@@ -32,7 +35,7 @@ class Search {
   }
 
   Found run() {
-    if (begin() && !fill() && !is_over()) loop();
+    if (begin() && !fill() && !is_over() && all_.size() <= kMostPairs) loop();
     return std::move(found_);
   }
 
