@@ -148,9 +148,8 @@ class _Search:
             raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
         # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
         self._unused = dict.fromkeys(self._chosen_in, 0)
-        self._is_refused = (
-            False  # what was chosen last is proved not to fit, and is not chosen again
-        )
+        # Whether what was chosen last is proved not to fit, and is not chosen again.
+        self._is_refused = False
 
     def _allowed(self, memory: int) -> list[int]:
         return [unit for unit, costs in enumerate(self._question.cost) if costs[memory] is not None]
@@ -210,6 +209,11 @@ class _Search:
         plan = solvers.solve(
             part, objective="fit", timeout=self._seconds, nodes=self._nodes_of_plan
         )
+        if not plan.has_offsets and plan.status is not Status.INFEASIBLE:
+            # A search for a fit that ends early has no plan, though a quick one may fit.
+            low = quick_plan(part, timeout=self._seconds)
+            if low.has_offsets and (low.peak or 0) <= part.capacity:
+                plan = Plan.of(part, low.offsets)
         return check_plan(part, plan)
 
     def find(self) -> Found:
@@ -220,6 +224,7 @@ class _Search:
         moved: list[list[Run]] = [[] for _ in self._question.memories]
         while True:
             is_free = not any(self._unused.values())
+            is_least = any(left >= self._room(m)[0] for m, left in self._unused.items() if left)
             if not Status(choice.status).has_plan:
                 self._explain(choice.status == Status.INFEASIBLE and is_free)
             if is_free:
@@ -231,9 +236,11 @@ class _Search:
                 worth, best, moved = choice.worth, plans, runs
             if self._can_fill and worth < most and not self._is_refused and is_free:
                 worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
-            if plans is not None:
+            if plans is not None or is_least:
                 break
             choice = self._choose()
+        if best is None:
+            self._explain(False)
         assert best is not None
         traffic = sum(self._out) - worth
         bound = min(traffic, max(0, sum(self._out) - most))

@@ -229,6 +229,29 @@ def test_a_small_budget_gives_an_assignment_and_a_bound() -> None:
     assert max(small.bound, large.bound) <= min(small.traffic, large.traffic)
 
 
+def test_a_search_without_time_ends_after_few_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a quick plan stands in for a search for a fit whose time is over."""
+    from memplan.memories import search
+
+    count, choose = 0, search._core.choose
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        return choose(*arguments)
+
+    rng = np.random.default_rng(0)
+    rows = []
+    for i, (start, length, size) in enumerate(rng.integers(1, 60, (120, 3)).tolist()):
+        rows.append(mp.Buffer(f"b{i}", start, start + length, size))
+    problem = mp.Problem(rows)
+    monkeypatch.setattr(search._core, "choose", counted)
+    fast, slow = mp.Memory("fast", problem.max_load // 2), mp.Memory("slow", None, 8, 8)
+    found = mp.assign(problem, [fast, slow], timeout=0.0)
+    assert found.bound <= found.traffic
+    assert 1 <= count <= 10
+
+
 def test_the_referee_refuses_what_is_wrong() -> None:
     """Tests each of its sentences, on plans that are changed by hand."""
     problem = mp.Problem([mp.Buffer("a", 0, 4, 6), mp.Buffer("b", 0, 4, 6)])
