@@ -17,7 +17,7 @@ from memplan.errors import MemplanError, quoted
 from memplan.files import write_files
 from memplan.memories import Memory
 from memplan.notes import Note
-from memplan.pipeline import Arranged, arrange
+from memplan.pipeline import Arranged, Writer, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sizes import parse_size
 from memplan.sources import Loaded, detect, load
@@ -129,23 +129,16 @@ def find_fit(
 
     `asked` are arguments of `memplan.pipeline.arrange`.
     """
-    given: Path | Loaded
     place = None if board is None else find_board(board)
-    if isinstance(model, (str, os.PathLike)):
-        given = Path(model)
-    else:
-        given = model if isinstance(model, Loaded) else load(model, dims=dims)
     writer = choose_writer(
-        given,
+        _take(model, dims),
         None if out is None else Path(out),
         Options(dims=dict(dims or {}), board=place),
         allow_refused=allow_refused,
         head_only=head_only,
     )
     capacity = None if size is None else parse_size(size)
-    asked |= {"in_place": True, "order": True, "again": True, "bands": True}
-    asked["first_fit"] = True
-    found = arrange(writer, capacity=capacity, exact=not allow_inexact, **asked)
+    found = _pull_levers(writer, capacity, allow_inexact, **asked)
     if out is not None and capacity is not None and found.fits and not allow_inexact:
         found.require_equal()
     return found
@@ -212,11 +205,7 @@ def fit_memories(
     fast = memories[0]
     if fast.capacity is None:
         raise MemplanError(f"memory {quoted(fast.name)} is the fastest, and needs a size")
-    given: Path | Loaded
-    if isinstance(model, (str, os.PathLike)):
-        given = Path(model)
-    else:
-        given = model if isinstance(model, Loaded) else load(model, dims=dims)
+    given = _take(model, dims)
     is_tflite = isinstance(given, Path) and detect(given) == "tflite"
     if residency and is_tflite:
         raise MemplanError(
@@ -230,15 +219,10 @@ def fit_memories(
         Options(dims=dict(dims or {})),
         allow_refused=allow_refused,
     )
-    alone = arrange(
+    alone = _pull_levers(
         writer,
-        capacity=fast.capacity,
-        in_place=True,
-        order=True,
-        again=True,
-        bands=True,
-        first_fit=True,
-        exact=not allow_inexact,
+        fast.capacity,
+        allow_inexact,
         max_extra=MAX_EXTRA if max_extra is None else max_extra,
         pure=pure,
         timeout=timeout,
@@ -268,6 +252,30 @@ def fit_memories(
     ]
     best = min(found, key=lambda each: each.found.traffic)
     return FittedMemories(alone, best, best.files)
+
+
+def _take(model: Any, dims: Mapping[str, int] | None) -> Path | Loaded:
+    """Return a program as `choose_writer` takes it."""
+    if isinstance(model, (str, os.PathLike)):
+        return Path(model)
+    return model if isinstance(model, Loaded) else load(model, dims=dims)
+
+
+def _pull_levers(
+    writer: Writer, capacity: int | None, allow_inexact: bool, **asked: Any
+) -> Arranged:
+    """Try all levers until one fits; `asked` are further arguments of `arrange`."""
+    return arrange(
+        writer,
+        capacity=capacity,
+        in_place=True,
+        order=True,
+        again=True,
+        bands=True,
+        first_fit=True,
+        exact=not allow_inexact,
+        **asked,
+    )
 
 
 def _name_files(model: Path | Loaded) -> str:
