@@ -237,21 +237,17 @@ def fit_memories(
     variants = [replace(alone.given, loaded=writer.bare(alone.given))]
     if alone.plain.variant.order is not None:
         variants.append(alone.plain.variant)
-    found = [
-        house(
-            writer,
-            each,
-            memories,
-            allowed,
-            name=name,
-            residency=residency,
-            timeout=timeout,
-            nodes=nodes,
-        )
-        for each in variants
-    ]
-    best = min(found, key=lambda each: each.found.traffic)
-    return FittedMemories(alone, best, best.files)
+    housed = house(
+        writer,
+        variants,
+        memories,
+        allowed,
+        name=name,
+        residency=residency,
+        timeout=timeout,
+        nodes=nodes,
+    )
+    return FittedMemories(alone, housed, housed.files)
 
 
 def _take(model: Any, dims: Mapping[str, int] | None) -> Path | Loaded:

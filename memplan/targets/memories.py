@@ -14,7 +14,7 @@ from memplan.pipeline import Variant, Writer
 from memplan.targets.c_header import write_header
 from memplan.targets.c_writer import CHeader
 
-__all__ = ["Housed", "house", "house_in_c"]
+__all__ = ["Housed", "house"]
 
 Allowed = Mapping[str, Iterable[str]]
 
@@ -43,7 +43,7 @@ class Housed:
 
 def house(
     writer: Writer,
-    given: Variant,
+    variants: Sequence[Variant],
     memories: Sequence[Memory],
     allowed: Allowed,
     *,
@@ -56,8 +56,8 @@ def house(
     ----------
     writer
         Of its runtime: TensorFlow Lite Micro, or a program in C.
-    given
-        The program, perhaps in another order.
+    variants
+        The program in one or more orders, of which the one with the least traffic counts.
     memories, allowed, asked
         Arguments of `memplan.assign`.
     name
@@ -69,13 +69,21 @@ def house(
         As `memplan.assign`, and if the runtime cannot have it.
     """
     if isinstance(writer, CHeader):
-        return house_in_c(given, memories, allowed, name=name, **asked)
-    from memplan.targets.tflite_micro.memories import house_in_tflm
+        made = [_house_in_c(each, memories, allowed, name=name, **asked) for each in variants]
+    else:
+        from memplan.targets.tflite_micro.memories import house_in_tflm
+        from memplan.yardsticks.tflite_micro_arena import find_beside
 
-    return house_in_tflm(Path(writer.name), given, memories, allowed, name=name, **asked)
+        path = Path(writer.name)
+        beside = find_beside(path)
+        made = [
+            house_in_tflm(path, each, memories, allowed, beside, name=name, **asked)
+            for each in variants
+        ]
+    return min(made, key=lambda each: each.found.traffic)
 
 
-def house_in_c(
+def _house_in_c(
     given: Variant,
     memories: Sequence[Memory],
     allowed: Allowed,
@@ -83,7 +91,7 @@ def house_in_c(
     name: str,
     **asked: Any,
 ) -> Housed:
-    """Write a program as a header in C, with an array for each memory; see `house`."""
+    """Write a program as a header in C, with an array for each memory."""
     found = assign_layouts(given.loaded, memories, in_place=True, allowed=allowed, **asked)
     order = None if given.order is None else given.order.order
     text = write_header(found.loaded or given.loaded, found, name=name, order=order)

@@ -31,7 +31,6 @@ from memplan.targets.tflite_micro.metadata import with_offsets
 from memplan.targets.tflite_micro.planning import find_offsets
 from memplan.targets.tflite_micro.shim import order_offsets
 from memplan.yardsticks.tflite_micro import LARGEST, Request, list_requests, place_requests
-from memplan.yardsticks.tflite_micro_arena import find_beside
 
 __all__ = ["HoleError", "house_in_tflm", "make_hole", "make_planner"]
 
@@ -331,6 +330,7 @@ def house_in_tflm(
     given: Variant,
     memories: Sequence[Memory],
     allowed: Mapping[str, Iterable[str]],
+    beside: Beside,
     *,
     name: str,
     **asked: Any,
@@ -348,13 +348,14 @@ def house_in_tflm(
         The model, perhaps in another order.
     memories, allowed, name, asked
         See `memplan.targets.memories.house`.
+    beside
+        What TFLM keeps beside the tensors of the model.
 
     Raises
     ------
     MemplanError, PlanError
         As `memplan.assign`, or if TFLM keeps more in a memory than there is.
     """
-    beside = find_beside(path)
     stored = parse(given.data, str(path))
     data = unpack(given.data, stored)
     model = stored if data is given.data else parse(data, str(path))
