@@ -24,6 +24,7 @@ from memplan.memories.filling import fill_memory, is_simple
 from memplan.memories.moves import Run, can_move, list_runs
 from memplan.memories.question import Item, Question
 from memplan.plan import Plan, Status
+from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan, quick_plan
@@ -123,7 +124,7 @@ class _Search:
         # By memory with room for all units that may lie in it: their plan there.
         self._whole: dict[int, Plan] = {}
         for memory in range(len(question.memories)):
-            plan = self._plan(self._allowed(memory), memory)
+            plan, _ = self._plan(question.part(self._allowed(memory), memory))
             if plan.has_offsets:
                 self._whole[memory] = plan
         self._apart = {unit for pair in question.apart for unit in pair}
@@ -148,8 +149,8 @@ class _Search:
             raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
         # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
         self._unused = dict.fromkeys(self._chosen_in, 0)
-        # Whether what was chosen last is proved not to fit, and is not chosen again.
-        self._is_refused = False
+        # A plan of what was placed last that is too high, unless all fits or is proved not to fit.
+        self._high: Plan | None = None
 
     def _allowed(self, memory: int) -> list[int]:
         return [unit for unit, costs in enumerate(self._question.cost) if costs[memory] is not None]
@@ -202,19 +203,27 @@ class _Search:
     def _seconds(self) -> float | None:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    def _plan(self, units: Iterable[int], memory: int, runs: Sequence[Run] = ()) -> Plan:
-        part = self._question.part(units, memory, runs)
+    def _fit(self, part: Problem) -> Plan:
+        """Ask whether what is in a memory fits there."""
         if part.capacity is None:
             return quick_plan(part, nodes=_NODES_OF_LOW_PEAK, timeout=self._seconds)
         plan = solvers.solve(
             part, objective="fit", timeout=self._seconds, nodes=self._nodes_of_plan
         )
-        if not plan.has_offsets and plan.status is not Status.INFEASIBLE:
-            # A search for a fit that ends early has no plan, though a quick one may fit.
-            low = quick_plan(part, timeout=self._seconds)
-            if low.has_offsets and (low.peak or 0) <= part.capacity:
-                plan = Plan.of(part, low.offsets)
         return check_plan(part, plan)
+
+    def _plan(self, part: Problem) -> tuple[Plan, Plan | None]:
+        """Return a plan that fits, or the answer that there is none, and a plan that is too high.
+
+        A search for a fit that ends early has no plan, though a quick one may fit.
+        """
+        plan = self._fit(part)
+        if plan.has_offsets or plan.status is Status.INFEASIBLE or part.capacity is None:
+            return plan, None
+        low = quick_plan(part, timeout=self._seconds)
+        if low.has_offsets and (low.peak or 0) <= part.capacity:
+            return check_plan(part, Plan.of(part, low.offsets)), None
+        return plan, low
 
     def find(self) -> Found:
         """Choose and place until all that is chosen is placed."""
@@ -234,7 +243,8 @@ class _Search:
             plans = self._place(inside, runs)
             if plans is not None and choice.worth > worth:
                 worth, best, moved = choice.worth, plans, runs
-            if self._can_fill and worth < most and not self._is_refused and is_free:
+            is_open = plans is not None or self._high is not None  # else proved not to fit
+            if self._can_fill and worth < most and is_open and is_free:
                 worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
             if plans is not None or is_least:
                 break
@@ -281,9 +291,7 @@ class _Search:
         gain = np.zeros(len(question.units), np.int64)
         gain[self._places.unit] = self._places.worth
         gain[sorted(needed)] += 1  # so that what can be nowhere else is there whatever it is worth
-        high = None
-        if best is None:
-            high = quick_plan(question.part(chosen, memory), timeout=self._seconds)
+        high = self._high if best is None else None
         for units, offset in fill_memory(question, memory, gain, chosen, high):
             found = int(gain[units].sum()) - len(needed)
             if found <= worth or not needed.issubset(units):
@@ -361,61 +369,68 @@ class _Search:
     ) -> tuple[Plan, ...] | None:
         """Return a plan for each memory; `None` if one was not found, so that it is avoided."""
         plans = []
-        self._is_refused = False
+        self._high = None
         for memory, units in enumerate(inside):
             there = runs[memory] if runs else ()
-            plan = known[memory] if memory in known else self._plan(units, memory, there)
+            part, high = self._question.part(units, memory, there), None
+            if memory in known:
+                plan = known[memory]
+            else:
+                plan, high = self._plan(part)
             if not plan.has_offsets and memory in self._whole:
-                plan = self._restrict(memory, units)
+                plan = self._restrict(memory, part)
             if not plan.has_offsets:
-                self._avoid(plan, units, memory, there)
+                if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
+                    self._refuse(plan.conflict, units, memory, there)
+                else:
+                    self._high = quick_plan(part, timeout=self._seconds) if high is None else high
+                    self._choose_less(memory, self._high.peak or 0)
                 return None
             plans.append(plan)
         return tuple(plans)
 
-    def _restrict(self, memory: int, units: Iterable[int]) -> Plan:
+    def _restrict(self, memory: int, part: Problem) -> Plan:
         """Return the plan of all units that may lie in a memory, of some of them."""
-        part, whole = self._question.part(units, memory), self._whole[memory]
+        whole = self._whole[memory]
         return check_plan(part, Plan.of(part, [whole.offset(id) for id in part.ids]))
 
-    def _avoid(self, plan: Plan, units: Sequence[int], memory: int, runs: Sequence[Run]) -> None:
-        """Refuse what is proved not to fit, or choose less if it was not found in time."""
-        if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
-            self._is_refused = True
-            names = set(plan.conflict)
-            ids = self._question.problem.ids
-            found = [
-                unit
-                for unit in units
-                if any(ids[row] in names for row in self._question.units[unit])
-            ]
-            held = [run for run in runs if self._question.name_run(run) in names]
-            if not found and not held:
-                found, held = self._leave_out(units, memory, runs)
-            refused = [self._places.find(unit, memory) for unit in found]
-            for at, run in enumerate(self._places.run):
-                if run in held and self._places.memory[at] == memory:
-                    refused.append(at)
-            self._places.refused.append([at for at in refused if at is not None])
-            return
-        part = self._question.part(units, memory, runs)
-        peak, capacity = quick_plan(part, timeout=self._seconds).peak, part.capacity or 0
-        self._unused[memory] += max(1, capacity // 100, (peak or 0) - capacity)
+    def _choose_less(self, memory: int, peak: int) -> None:
+        """Leave bytes of a memory unused, where a plan of what was chosen has this peak."""
+        capacity = self._question.memories[memory].capacity or 0
+        self._unused[memory] += max(1, capacity // 100, peak - capacity)
+
+    def _refuse(
+        self, conflict: Iterable[str], units: Sequence[int], memory: int, runs: Sequence[Run]
+    ) -> None:
+        """Refuse what is proved not to fit into a memory."""
+        names = set(conflict)
+        ids = self._question.problem.ids
+        found = [
+            unit for unit in units if any(ids[row] in names for row in self._question.units[unit])
+        ]
+        held = [run for run in runs if self._question.name_run(run) in names]
+        if not found and not held:
+            found, held = self._leave_out(units, memory, runs)
+        refused = [self._places.find(unit, memory) for unit in found]
+        for at, run in enumerate(self._places.run):
+            if run in held and self._places.memory[at] == memory:
+                refused.append(at)
+        self._places.refused.append([at for at in refused if at is not None])
 
     def _leave_out(
         self, units: Sequence[int], memory: int, runs: Sequence[Run]
     ) -> tuple[list[int], list[Run]]:
         """Return units and runs that do not fit into a memory, fewer where they are few enough."""
-        found, held = list(units), list(runs)
+        question, found, held = self._question, list(units), list(runs)
         if len(units) + len(runs) > _MOST_LEFT_OUT:
             return found, held
         for unit in units:
             fewer = [each for each in found if each != unit]
-            if self._plan(fewer, memory, held).status is Status.INFEASIBLE:
+            if self._fit(question.part(fewer, memory, held)).status is Status.INFEASIBLE:
                 found = fewer
         for run in runs:
             less = [each for each in held if each is not run]
-            if self._plan(found, memory, less).status is Status.INFEASIBLE:
+            if self._fit(question.part(found, memory, less)).status is Status.INFEASIBLE:
                 held = less
         return found, held
 
@@ -439,7 +454,7 @@ class _Search:
                     f"{name} has {part.capacity} bytes, but at time {int(loads.start[section])}, "
                     f"{listed(held)} hold {loads.peak} bytes that may lie nowhere else"
                 )
-            plan = self._plan(only, memory)
+            plan = self._fit(part)
             if plan.status is Status.INFEASIBLE:
                 raise PlanError(
                     f"{listed(plan.conflict or part.ids)} may lie only in {name}, and do not fit "
