@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from memplan.problem import Problem
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.sources import Loaded
 
-__all__ = ["Access", "Given", "count_bytes", "find_accesses", "list_accesses"]
+__all__ = ["Access", "Given", "count_bytes", "find_accesses", "list_accesses", "sum_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,7 @@ def count_bytes(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[tu
     """
     problem, given = loaded.problem, accesses or {}
     timed = {id: each for id, each in given.items() if _is_timed(each)}
-    found = [
-        (sum(each.read for each in row), sum(each.written for each in row))
-        for row in list_accesses(loaded, timed)
-    ]
+    found = sum_bytes(list_accesses(loaded, timed))
     for id, times in given.items():
         if id not in timed:
             row = problem.index(id)
@@ -63,6 +60,11 @@ def count_bytes(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[tu
             size = int(problem.size[row])
             found[row] = (size * reads, size * writes)
     return found
+
+
+def sum_bytes(accesses: Iterable[Sequence[Access]]) -> list[tuple[int, int]]:
+    """Return how many bytes of each row all accesses to it read and write."""
+    return [(sum(each.read for each in row), sum(each.written for each in row)) for row in accesses]
 
 
 def _is_timed(given: Given) -> bool:
@@ -143,6 +145,7 @@ def find_accesses(layout: Layout) -> list[tuple[Access, ...]]:
     row_of = {
         tensor: at for at, row in enumerate(layout.rows) for tensor in layout.storages[row].tensors
     }
+    base = {view.tensor: view.base for view in graph.views}
     found: list[dict[int, list[int]]] = [{} for _ in layout.rows]
 
     def note(tensor: int, time: int, side: int) -> None:
@@ -151,7 +154,7 @@ def find_accesses(layout: Layout) -> list[tuple[Access, ...]]:
             at[side] += graph.tensors[tensor].bytes
 
     for operator, (begin, end) in zip(graph.walk(), layout.lives.spans, strict=True):
-        if _is_view(graph, operator):
+        if _is_view(graph, base, operator):
             continue
         reads, writes = _list_tensors(operator)
         for tensor, is_first in reads:
@@ -182,9 +185,11 @@ def _list_tensors(operator: Operator) -> tuple[set[tuple[int, bool]], set[tuple[
     return reads, writes
 
 
-def _is_view(graph: Graph, operator: Operator) -> bool:
-    """Return whether all that an operator makes lies in what it reads."""
-    base = {view.tensor: view.base for view in graph.views}
+def _is_view(graph: Graph, base: Mapping[int, int], operator: Operator) -> bool:
+    """Return whether all that an operator makes lies in what it reads.
+
+    `base` has what each view of the graph is a part of.
+    """
 
     def chain(tensor: int) -> Iterator[int]:
         while tensor in base:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from memplan.errors import MemplanError
-from memplan.memories.accesses import Access, Given, count_bytes, list_accesses
+from memplan.memories.accesses import Access, Given, count_bytes, list_accesses, sum_bytes
 from memplan.memories.assigned import Assigned
 from memplan.memories.memory import Memory, check_allowed, check_apart, check_memories
 from memplan.memories.question import Question
@@ -89,7 +89,7 @@ def assign(
     if residency and pairs:
         raise MemplanError("buffers that are apart cannot move; leave out apart, or residency")
     timed = list_accesses(loaded, accesses) if residency else None
-    accessed = count_bytes(loaded, accesses)
+    accessed = count_bytes(loaded, accesses) if timed is None else sum_bytes(timed)
     question = Question(problem, given, accessed, may, pairs)
     if timed is None:
         found = find_assignment(question, timeout, nodes)
