@@ -197,8 +197,7 @@ class _Kept:
         """Keep what kernels ask for once they know the shapes of their tensors."""
         names: dict[int, str] = {}
         for operator in subgraph.operators:
-            tensors = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
-            output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
+            tensors, output = subgraph.find_ends(operator)
             if operator.type == "VAR_HANDLE" and operator.outputs:
                 names[operator.outputs[0]] = operator.variable
             elif operator.type == "ASSIGN_VARIABLE" and len(tensors) > 1 and tensors[1]:

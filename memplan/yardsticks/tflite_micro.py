@@ -224,11 +224,9 @@ class _Uses:
     def scratch(self) -> Iterator[Request]:
         """Yield the scratch of all operators, sub-graph by sub-graph."""
         for (number, index), (first, last) in sorted(self._scratch.items()):
-            operator = self._model.subgraphs[number].operators[index]
-            tensors = self._model.subgraphs[number].tensors
-            inputs = [tensors[i] if i >= 0 else None for i in operator.inputs]
-            output = tensors[operator.outputs[0]] if operator.outputs else None
-            for size in list_scratch(operator, inputs, output):
+            subgraph = self._model.subgraphs[number]
+            operator = subgraph.operators[index]
+            for size in list_scratch(operator, *subgraph.find_ends(operator)):
                 yield Request(round_up(size), first, last)
 
 

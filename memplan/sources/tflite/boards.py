@@ -122,9 +122,7 @@ def put_on_board(model: Model, board: Board | None) -> tuple[Model, tuple[str, .
     for subgraph in model.subgraphs:
         operators = []
         for operator in subgraph.operators:
-            inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
-            output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
-            sizes = compute_sizes(board, operator, inputs, output)
+            sizes = compute_sizes(board, operator, *subgraph.find_ends(operator))
             if sizes is None:
                 unknown.add(operator.type)
             operators.append(replace(operator, scratch=sizes or ()))

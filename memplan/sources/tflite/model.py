@@ -135,6 +135,13 @@ class SubGraph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
+    def find_ends(
+        self, operator: OperatorInfo
+    ) -> tuple[list[TensorInfo | None], TensorInfo | None]:
+        """Return the inputs of an operator, and its first output, if it has one."""
+        inputs = [self.tensors[i] if i >= 0 else None for i in operator.inputs]
+        return inputs, self.tensors[operator.outputs[0]] if operator.outputs else None
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

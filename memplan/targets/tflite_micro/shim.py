@@ -155,8 +155,6 @@ def _order_scratch(model: Model, layout: Layout, plan: Places) -> Iterator[int]:
             at = pieces.get(f"#{index}" if number == 0 else f"#{number}.{index}")
             if at is None:  # no scratch, or the sub-graph is never entered
                 continue
-            inputs = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
-            output = subgraph.tensors[operator.outputs[0]] if operator.outputs else None
-            for size in list_scratch(operator, inputs, output):
+            for size in list_scratch(operator, *subgraph.find_ends(operator)):
                 yield at
                 at += round_up(size)
