@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from memplan.sources.tflite.boards import Board
+from memplan.sources.tflite.windows import round_up
 
 __all__ = [
-    *("ALLOCATION", "ALLOCATOR", "KEPT_OF_INT8", "OPTIONS", "RESHAPED", "REVISION"),
-    *("TENSOR", "find_kept", "measure_struct"),
+    *("ALLOCATION", "ALLOCATOR", "KEPT_OF_INT8", "OPTIONS", "RESHAPED", "TENSOR"),
+    *("find_kept", "measure_struct"),
 ]
-
-REVISION: Final = "90b983c of 20 August 2026"
 
 # In the order in which they are placed: the buffer allocator, the planner and the allocator, of
 # which SingleArenaBufferAllocator has two tables of functions.
@@ -171,7 +170,7 @@ def _measure(board: Board, fields: str, at: int) -> tuple[int, int, int]:
             size, unit, at = _measure(board, fields, at + 1)
         else:
             size = unit = widths[fields[at]]
-        end = -(-end // unit) * unit + size
+        end = round_up(end, unit) + size
         most = max(most, unit)
         at += 1
-    return -(-end // most) * most, most, at
+    return round_up(end, most), most, at

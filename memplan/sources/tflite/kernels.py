@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 from memplan.sources.tflite.names import element_bytes
+from memplan.sources.tflite.windows import need
 
 __all__ = [
     *("IN_PLACE", "InPlace", "compute_scratch", "find_overwritable", "find_parts"),
@@ -172,30 +173,23 @@ def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> 
         return ()
 
 
-def _need(inputs: _Tensors, position: int) -> TensorInfo:
-    tensor = inputs[position]
-    if tensor is None:
-        raise IndexError
-    return tensor
-
-
 def _rank_and_axes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     """Return the scratch of a reduction, which needs two arrays of `int` for its axes."""
-    return 4 * len(_need(inputs, 0).shape), 4 * _need(inputs, 1).elements
+    return 4 * len(need(inputs, 0).shape), 4 * need(inputs, 1).elements
 
 
 def _sums(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    quantized = _need(inputs, 0).dtype in ("int8", "int16")
+    quantized = need(inputs, 0).dtype in ("int8", "int16")
     return (4 * output.elements * quantized, *_rank_and_axes(inputs, output))
 
 
 def _unpacked_filter(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    weights = _need(inputs, 1)
+    weights = need(inputs, 1)
     return (weights.elements,) if weights.dtype == "int4" else ()
 
 
 def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    kind, bias = _need(inputs, 2).dtype, inputs[3] if len(inputs) > 3 else None
+    kind, bias = need(inputs, 2).dtype, inputs[3] if len(inputs) > 3 else None
     if kind != "int16":
         return (4 * output.elements,) if kind == "int8" else ()
     widened = bias.elements if bias is not None and bias.dtype == "int16" else 0
@@ -203,7 +197,7 @@ def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
 
 
 def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
-    source, features = _need(inputs, 0), _need(inputs, 1)
+    source, features = need(inputs, 0), need(inputs, 1)
     filters = 4 * source.shape[0] * features.shape[0]
     return (filters, 4 * output.elements) if source.dtype == "int8" else (filters,)
 
@@ -214,8 +208,8 @@ _SCRATCH: Final[dict[str, _Request]] = {
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_MAX", "REDUCE_MIN"), _rank_and_axes),
     # Pointers of a 64-bit machine; most chips need half of it.
     "ADD_N": lambda inputs, output: (8 * len(inputs),),
-    "MIRROR_PAD": lambda inputs, output: (4 * len(_need(inputs, 0).shape),) * 2,
+    "MIRROR_PAD": lambda inputs, output: (4 * len(need(inputs, 0).shape),) * 2,
     "SVDF": _svdf,
     "TRANSPOSE_CONV": _accumulators,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda inputs, output: (_need(inputs, 19).bytes,) * 4,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda inputs, output: (need(inputs, 19).bytes,) * 4,
 }
