@@ -9,7 +9,7 @@ places while copies of them run, so that the assertions are about copies too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from memplan.referee.moves import with_pieces
 from memplan.targets import _c_names as c
 from memplan.targets._neighbours import Below, find_neighbours
 
-__all__ = ["Array", "Arrays"]
+__all__ = ["Array", "Arrays", "align_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,8 @@ class Arrays:
             verify(problem, plan)
             optimal = " (optimal)" if plan.peak == plan.lower_bound else ""
             rows = tuple(range(len(problem)))
-            arena = Array(
-                f"{upper}_ARENA_", "", f"{lower}_arena", rows, plan.peak or 0, _align(problem, rows)
-            )
+            unit = align_array(problem.alignment)
+            arena = Array(f"{upper}_ARENA_", "", f"{lower}_arena", rows, plan.peak or 0, unit)
             offsets = [plan.offset(id) for id in problem.ids]
             return cls((arena,), problem, offsets, f"{plan.peak} bytes{optimal}", False)
         verify_assigned(
@@ -126,7 +125,7 @@ class Arrays:
                 there = problem.subset(np.array(rows, np.int64))
                 verify(there, Plan.of(there, [part.offset(id) for id in there.ids]))
             places |= {row: part.offset(problem.ids[row]) for row in rows}
-            unit = max(_align(problem, rows), memory.alignment & -memory.alignment)
+            unit = align_array((*problem.alignment[list(rows)], memory.alignment))
             name = f"{lower}_memory_{end}"
             made.append(Array(f"{upper}_MEMORY_", f"_{end}", name, rows, part.peak or 0, unit))
         words = [
@@ -176,8 +175,6 @@ class Arrays:
         return f"{array.macro('SECTION')} " if self.are_several else ""
 
 
-def _align(problem: Problem, rows: tuple[int, ...]) -> int:
-    """Return the alignment of an array: the largest power of two in each alignment."""
-    # C aligns addresses only to powers of two.
-    units = (int(problem.alignment[row]) for row in rows)
-    return max((unit & -unit for unit in units), default=1)
+def align_array(units: Iterable[int]) -> int:
+    """Return the alignment of an array whose buffers have these: C has only powers of two."""
+    return max((int(unit) & -int(unit) for unit in units), default=1)

@@ -14,6 +14,7 @@ from memplan.errors import MemplanError
 from memplan.paths import PathPlans
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
+from memplan.targets._c_arrays import align_array
 from memplan.targets.c_header import guard_linkage, list_tensors, write_header
 
 __all__ = ["write_paths_header"]
@@ -58,7 +59,7 @@ def _lines(found: PathPlans, title: str) -> Iterator[str]:
     choices = c.make_identifiers(choice.name for choice in found.choices)
     titles = ["every path", *(each.name for each in found.paths)]
     lower = upper.lower()
-    alignment = max(int(a) & -int(a) for each in plans for a in each.problem.alignment)
+    alignment = align_array(a for each in plans for a in each.problem.alignment)
     yield from (f"#ifndef {upper}_PATHS_H_", f"#define {upper}_PATHS_H_", "")
     yield f"/* {found.peak} bytes are enough for every run. A run begins with the plan that"
     yield f" * {lower}_choose returns for what is known, and asks again whenever a condition"

@@ -24,6 +24,7 @@ from memplan.envelopes import Envelope, Pieces
 from memplan.errors import MemplanError
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.targets import _c_names as c
+from memplan.targets._c_arrays import align_array
 
 __all__ = ["write_sizes_header"]
 
@@ -129,7 +130,7 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     upper = c.make_prefix(title)
     lower, asked, problem = upper.lower(), found.range, found.scenarios[0].template
     dims = [f"dim_{word}" for word in c.make_identifiers(asked.names)]
-    alignment = max((int(a) & -int(a) for a in problem.alignment), default=1)
+    alignment = align_array(problem.alignment)
     proved = " (proved to be the least)" if found.open == 0 else ""
     yield f"/* The memory of {c.escape_comment(title)} at each of {len(found)} sizes, planned"
     yield f" * by memplan; do not edit. Call {lower}_plan before a run, with the values of"
