@@ -100,7 +100,7 @@ def test_the_planner_in_c(tmp_path: Path) -> None:
     found = mp.assign(MOBILE, parse_memories(TWO))
     assert found.loaded is not None
     assert found.loaded.layout is not None
-    header = make_planner(model, found.loaded.layout, found, "net")
+    header = make_planner(model, found, "net")
     write_interface(tmp_path)
     requests = ", ".join(
         f"{{{each.size}, {each.first}, {each.last}}}" for each in list_requests(model)
@@ -207,7 +207,7 @@ def test_the_planner_of_a_hole_in_c(tmp_path: Path) -> None:
     assert found.loaded is not None
     assert found.loaded.layout is not None
     end = 0x3FC88000 + (20 << 10)
-    _, header = make_hole(data, model, found.loaded.layout, found, "net", end)
+    _, header = make_hole(data, model, found, "net", end)
     write_interface(tmp_path)
     path = tmp_path / "tensorflow" / "lite" / "micro" / "memory_planner"
     (path / "greedy_memory_planner.h").write_text(GREEDY)
@@ -226,7 +226,7 @@ def test_a_hole_that_cannot_be_is_refused() -> None:
         assert found.loaded.layout is not None
         end = max(each.base + (each.capacity or 0) for each in memories)
         with pytest.raises(HoleError) as error:
-            make_hole(data, model, found.loaded.layout, found, "net", end)
+            make_hole(data, model, found, "net", end)
         return str(error.value)
 
     assert "at the bottom of the arena" in refuse("a=1KiB,base=0x1000", "b=8MiB,base=0x100000")

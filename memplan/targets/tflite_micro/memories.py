@@ -204,16 +204,15 @@ class _Range:
         return self.bases[number] + self.found.plans[number].offset(id)
 
 
-def make_planner(model: Model, layout: Layout, found: Assigned, name: str) -> str:
+def make_planner(model: Model, found: Assigned, name: str) -> str:
     """Return a header in C++ with a planner of a model.
 
     Parameters
     ----------
     model
         The model as TFLM will read it: without offsets and packed weights.
-    layout, found
-        The tensors that share memory, and the plans of that layout. The first memory is that of
-        TFLM's arena.
+    found
+        The plans of a layout of it. The first memory is that of TFLM's arena.
     name
         The prefix of all names.
 
@@ -229,9 +228,10 @@ def make_planner(model: Model, layout: Layout, found: Assigned, name: str) -> st
     names = make_identifiers(memory.name for memory in found.memories)
     arrays = [f"{each}_arena" for each in names]
     places = _Range(found, tuple(_STRIDE * number for number in range(len(used))))
+    offsets = order_offsets(model, _layout_of(found), places)
     rows = [
         f"        {{{each.size}, {each.first}, {each.last}, {at // _STRIDE}, {at % _STRIDE}}},"
-        for each, at in zip(list_requests(model), order_offsets(model, layout, places), strict=True)
+        for each, at in zip(list_requests(model), offsets, strict=True)
     ]
     sizes = [f"{upper}_BYTES_{each}" for each in names]
     behind = " + what TFLM keeps"
@@ -259,16 +259,14 @@ def make_planner(model: Model, layout: Layout, found: Assigned, name: str) -> st
     )
 
 
-def make_hole(
-    data: bytes, model: Model, layout: Layout, found: Assigned, name: str, end: int
-) -> tuple[bytes, str]:
+def make_hole(data: bytes, model: Model, found: Assigned, name: str, end: int) -> tuple[bytes, str]:
     """Return a file for one arena that spans all memories, and a header with its planner.
 
     Parameters
     ----------
     data, model
         The file as TFLM will read it, and what is in it.
-    layout, found, name
+    found, name
         As for `make_planner`; the memories begin at their bases.
     end
         The address behind the highest memory, up to which TFLM keeps its structs.
@@ -290,7 +288,7 @@ def make_hole(
         if after.base - lowest > end
     ]
     bases = tuple(memory.base - lowest for memory in found.memories)
-    offsets = find_offsets(model, layout, _Range(found, bases))
+    offsets = find_offsets(model, _layout_of(found), _Range(found, bases))
     made = with_offsets(data, model.name, offsets, model)
     taken = [Request(size, 0, LARGEST, at) for at, size in holes]
     placed = place_requests(replace(model, offsets=tuple(offsets)), taken)
@@ -319,6 +317,13 @@ def make_hole(
         rows=", ".join(f"{{{at}, {size}}}" for at, size in holes),
     )
     return made, text
+
+
+def _layout_of(found: Assigned) -> Layout:
+    """Return the layout that was assigned: which tensors share memory."""
+    assert found.loaded is not None
+    assert found.loaded.layout is not None
+    return found.loaded.layout
 
 
 def _name_class(upper: str) -> str:
@@ -374,9 +379,7 @@ def house_in_tflm(
             return Housed(found, files, how, (*notes, *_list_notes(beside)))
     kept = _hold_back(memories, beside, 0)
     found = assign_layouts(given.loaded, kept, in_place=True, allowed=allowed, **asked)
-    assert found.loaded is not None
-    assert found.loaded.layout is not None
-    files = {f"{name}_memories.h": make_planner(model, found.loaded.layout, found, name).encode()}
+    files = {f"{name}_memories.h": make_planner(model, found, name).encode()}
     how = "a planner for TFLM, in C++, with an array for each memory"
     if data != path.read_bytes():
         files[f"{name}.tflite"] = data
@@ -400,10 +403,8 @@ def _house_with_hole(
     highest = max(range(len(memories)), key=lambda at: memories[at].base)
     kept = _hold_back(memories, beside, highest)
     found = assign_layouts(given.loaded, kept, in_place=True, allowed=allowed, **asked)
-    assert found.loaded is not None
-    assert found.loaded.layout is not None
     end = memories[highest].base + (memories[highest].capacity or 0)
-    made, text = make_hole(data, model, found.loaded.layout, found, name, end)
+    made, text = make_hole(data, model, found, name, end)
     return {f"{name}.tflite": made, f"{name}_memories.h": text.encode()}, found
 
 
