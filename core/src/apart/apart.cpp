@@ -11,6 +11,7 @@
 #include "apart/search.h"
 #include "memplan/bounds.h"
 #include "memplan/sections.h"
+#include "model/items.h"
 #include "order/counter.h"
 
 namespace memplan {
@@ -81,13 +82,7 @@ class ApartSearch {
     });
   }
 
-  Bytes peak() const {
-    Bytes top = 0;
-    for (BufferIdx b = 0; b < problem_.count(); ++b) {
-      top = std::max(top, offsets_[b] + problem_.size[b]);
-    }
-    return top;
-  }
+  Bytes peak() const { return peak_of(problem_, offsets_); }
 
   Chosen apart_in(const std::vector<Bytes>& offsets) const {
     const Chosen met = met_pairs(model_, offsets);

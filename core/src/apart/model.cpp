@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "memplan/sections.h"
+#include "model/blocks.h"
 
 namespace memplan {
 
@@ -161,16 +162,14 @@ void sort_neighbours(Model* model) {
   }
 }
 
-Bytes rounded_up(Bytes bytes, Bytes step) { return (bytes + step - 1) / step * step; }
-
 }  // namespace
 
 void Model::set_capacity(Bytes bytes) {
   capacity = bytes;
   problem.capacity = bytes;
-  room = rounded_up(bytes, step);
+  room = align_up(bytes, step);
   for (const Reserved& each : problem.reserved) {
-    const Bytes lower = rounded_up(each.lower, step);
+    const Bytes lower = align_up(each.lower, step);
     const Bytes upper = std::min(each.upper / step * step, room);
     if (lower < upper) room -= upper - lower;
   }
@@ -201,7 +200,7 @@ Model make_model(const Problem& problem, const std::vector<Penalty>& penalties) 
     if (problem.size[b] > 0) step = std::gcd(step, problem.alignment_of(b));
   }
   model.step = std::max<Bytes>(step, 1);
-  for (const Bytes size : problem.size) model.size.push_back(rounded_up(size, model.step));
+  for (const Bytes size : problem.size) model.size.push_back(align_up(size, model.step));
   for (Penalty& each : model.pairs) {
     each.cost /= model.unit;
     model.total += each.cost;

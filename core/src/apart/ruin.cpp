@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "model/blocks.h"
 #include "util/bit_scan.h"
 #include "util/random.h"
 
@@ -304,7 +305,7 @@ class Ruin {
 
   // The first multiple from an offset on.
   static Bytes first_from(Bytes offset, Bytes unit) {
-    return offset <= 0 ? 0 : (offset + unit - 1) / unit * unit;
+    return offset <= 0 ? 0 : align_up(offset, unit);
   }
 
   // Places a buffer where it costs least, at an end of a stretch of offsets that cost the same;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/blocks.h"
 #include "util/invariants.h"
 
 namespace memplan::apart {
@@ -55,7 +56,7 @@ std::vector<char> reachable(const Model& model, const Grid& grid) {
   std::vector<char> is_reached(static_cast<std::size_t>(grid.cells) + 1, 0);
   is_reached[0] = 1;
   for (const Reserved& each : model.problem.reserved) {
-    const Bytes end = (each.upper + model.step - 1) / model.step * model.step / grid.cell;
+    const Bytes end = align_up(each.upper, model.step) / grid.cell;
     if (end <= grid.cells) is_reached[end] = 1;
   }
   for (const std::int32_t width : grid.width) {
@@ -75,7 +76,7 @@ std::optional<Grid> make_grid(const Model& model) {
   if (grid.buffer.empty() || grid.items() > kMostItems) return std::nullopt;
   for (const BufferIdx b : grid.buffer) grid.cell = std::gcd(grid.cell, model.size[b]);
   for (const Reserved& each : model.problem.reserved) {
-    const Bytes end = (each.upper + model.step - 1) / model.step * model.step;
+    const Bytes end = align_up(each.upper, model.step);
     grid.cell = std::gcd(grid.cell, end);
   }
   if (model.capacity / grid.cell >= kMostCells) return std::nullopt;
@@ -252,7 +253,7 @@ std::optional<Slotted> fill_slots(const Model& model, std::int64_t limit, order:
   for (BufferIdx b = 0; b < model.count(); ++b) {
     if (model.size[b] == 0 || is_free(model.problem, b, 0)) continue;
     for (const Reserved& each : model.problem.reserved) {
-      offsets[b] = (each.upper + model.step - 1) / model.step * model.step;
+      offsets[b] = align_up(each.upper, model.step);
       if (is_free(model.problem, b, offsets[b])) break;
     }
     if (!is_free(model.problem, b, offsets[b])) return std::nullopt;
