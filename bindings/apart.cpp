@@ -69,7 +69,6 @@ void bind_apart(nb::module_& m) {
       .def_ro("peak", &ApartResult::peak)
       .def_ro("peak_bound", &ApartResult::peak_bound, "No plan of this cost has a smaller peak.")
       .def_ro("conflict", &ApartResult::conflict, "Rows that cannot be placed together.")
-      .def_prop_ro("note", [](const ApartResult& result) { return std::string(result.note); })
       .def_ro("nodes", &ApartResult::nodes)
       .def_ro("interrupted", &ApartResult::interrupted);
 

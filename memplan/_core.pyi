@@ -447,9 +447,6 @@ class ApartResult:
         """Rows that cannot be placed together."""
 
     @property
-    def note(self) -> str: ...
-
-    @property
     def nodes(self) -> int: ...
 
     @property

@@ -53,7 +53,6 @@ struct ApartResult {
   Bytes peak = 0;                    // of the plan
   Bytes peak_bound = 0;              // proved: no plan of at most this cost has a smaller peak
   std::vector<BufferIdx> conflict;   // of kInfeasible: buffers that cannot be placed together
-  const char* note = "";             // one clause on what found the answer
   std::int64_t nodes = 0;
   bool interrupted = false;
 };

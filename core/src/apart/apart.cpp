@@ -74,7 +74,6 @@ class ApartSearch {
       if (cost >= found_.cost) return;
       found_.cost = cost;
       found_.offsets = offsets;
-      found_.note = "ruin and recreate";
     });
     within(kOfPrices, [this](order::Counter& counter) {
       found_.bound =
@@ -157,7 +156,6 @@ class ApartSearch {
     result.status = result.bound == result.cost ? Status::kOptimal : Status::kFeasible;
     result.peak = peak();
     result.peak_bound = std::min(peak_bound_, result.peak);
-    result.note = found_.note;
     result.nodes = nodes_;
     result.interrupted = is_interrupted_;
     return result;

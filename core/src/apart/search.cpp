@@ -46,26 +46,25 @@ class Search {
     found_.bound = std::max(found_.bound, std::min(bound, found_.cost));
   }
 
-  void take(const std::vector<Bytes>& offsets, const char* note) {
+  void take(const std::vector<Bytes>& offsets) {
     const std::int64_t cost = cost_of(model_, met_pairs(model_, offsets));
     if (cost >= found_.cost) return;
     found_.cost = cost;
     found_.offsets = offsets;
-    found_.note = note;
   }
 
   // All pairs apart, or else none of them; returns whether there is anything left to look for.
   bool begin() {
     const Plan apart = oracle_.fit(all_, kNodesOfFit);
     if (apart.has_offsets()) {
-      take(apart.offsets, "all pairs fit apart");
+      take(apart.offsets);
       raise(found_.cost);
       return false;
     }
     const Plan plan = all_.empty() ? apart : oracle_.fit({}, counter_.left());
     if (plan.has_offsets()) {
       start_ = plan.offsets;
-      take(start_, "the planner's plan");
+      take(start_);
       return true;
     }
     if (plan.status == Status::kInfeasible) {
@@ -85,7 +84,7 @@ class Search {
     const std::optional<Slotted> slotted = fill_slots(model_, found_.cost, slots);
     counter_.take(slots.used());
     if (!slotted) return false;
-    if (!slotted->offsets.empty()) take(slotted->offsets, "slots");
+    if (!slotted->offsets.empty()) take(slotted->offsets);
     raise(slotted->bound);
     return found_.is_proved();
   }
@@ -134,7 +133,7 @@ class Search {
                           std::back_inserter(apart));
       const Plan plan = oracle_.fit(apart, kNodesOfFit);
       if (plan.has_offsets()) {
-        take(plan.offsets, "rows and cores");
+        take(plan.offsets);
         return rows_.size() > before || found_.is_proved();
       }
       if (plan.status != Status::kInfeasible) return false;
@@ -160,7 +159,7 @@ class Search {
       return model_.pairs[a].cost > model_.pairs[b].cost;
     });
     keep(order, 0, order.size());
-    take(current_, "pairs kept apart in turn");
+    take(current_);
   }
 
   void keep(const Chosen& order, std::size_t from, std::size_t to) {

@@ -22,7 +22,6 @@ struct Found {
   std::int64_t bound = 0;           // proved, at most the cost: no plan costs less
   bool is_infeasible = false;       // proved: there is no plan, at whatever cost
   std::vector<BufferIdx> conflict;  // of that: rows that cannot be placed together
-  const char* note = "";            // what came to the end
 
   bool is_proved() const { return bound >= cost; }
 };
