@@ -83,21 +83,13 @@ class ApartSearch {
 
   Bytes peak() const { return peak_of(problem_, offsets_); }
 
-  Chosen apart_in(const std::vector<Bytes>& offsets) const {
-    const Chosen met = met_pairs(model_, offsets);
-    Chosen apart;
-    for (PairIdx k = 0; k < static_cast<PairIdx>(model_.pairs.size()); ++k) {
-      if (!std::binary_search(met.begin(), met.end(), k)) apart.push_back(k);
-    }
-    return apart;
-  }
-
   // The smallest peak with the pairs of a plan apart that are apart in it.
   void lower_within(const std::vector<Bytes>& offsets) {
     within(kOfLowest, [&](order::Counter& counter) {
       Oracle oracle(model_, options_.seed, counter);
+      const Chosen apart = all_but(model_, met_pairs(model_, offsets));
       const std::int64_t nodes = found_.is_proved() ? kNodesOfLowest : kNodesOfOpen;
-      const Plan plan = oracle.lowest(apart_in(offsets), nodes);
+      const Plan plan = oracle.lowest(apart, nodes);
       if (plan.has_offsets() && plan.peak < peak()) offsets_ = plan.offsets;
       if (found_.cost == 0) peak_bound_ = std::max(peak_bound_, plan.lower_bound);
     });

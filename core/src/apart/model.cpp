@@ -165,7 +165,6 @@ void sort_neighbours(Model* model) {
 }  // namespace
 
 void Model::set_capacity(Bytes bytes) {
-  capacity = bytes;
   problem.capacity = bytes;
   room = align_up(bytes, step);
   for (const Reserved& each : problem.reserved) {
@@ -231,6 +230,16 @@ std::int64_t cost_of(const Model& model, const Chosen& pairs) {
   std::int64_t cost = 0;
   for (const PairIdx k : pairs) cost += model.pairs[k].cost;
   return cost;
+}
+
+Chosen all_but(const Model& model, const Chosen& pairs) {
+  Chosen others(model.pairs.size());
+  std::iota(others.begin(), others.end(), 0);
+  const auto is_in = [&pairs](PairIdx k) {
+    return std::binary_search(pairs.begin(), pairs.end(), k);
+  };
+  others.erase(std::remove_if(others.begin(), others.end(), is_in), others.end());
+  return others;
 }
 
 }  // namespace apart

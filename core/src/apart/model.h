@@ -21,8 +21,7 @@ struct Neighbour {
 };
 
 struct Model {
-  Problem problem;  // with its capacity
-  Bytes capacity = 0;
+  Problem problem;        // with its capacity
   std::int64_t unit = 1;  // divides every cost
   // Of those that may meet or not; first < second, costs above 0, in units.
   std::vector<Penalty> pairs;
@@ -39,6 +38,7 @@ struct Model {
   std::vector<std::vector<Neighbour>> neighbours;
 
   BufferIdx count() const { return problem.count(); }
+  Bytes capacity() const { return *problem.capacity; }
   bool knows_pairs() const { return !neighbours.empty(); }
   // Puts the question for another capacity.
   void set_capacity(Bytes bytes);
@@ -59,5 +59,8 @@ inline bool meet(const Problem& problem, const std::vector<Bytes>& offsets, Buff
 // The pairs that meet, and what they cost in units.
 Chosen met_pairs(const Model& model, const std::vector<Bytes>& offsets);
 std::int64_t cost_of(const Model& model, const Chosen& pairs);
+
+// All pairs but these.
+Chosen all_but(const Model& model, const Chosen& pairs);
 
 }  // namespace memplan::apart

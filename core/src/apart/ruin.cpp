@@ -313,7 +313,7 @@ class Ruin {
   std::int64_t put_back(BufferIdx b) {
     list_events(b);
     const Bytes unit = problem_.alignment_of(b);
-    const Bytes top = (model_.capacity - problem_.size[b]) / unit * unit;
+    const Bytes top = (model_.capacity() - problem_.size[b]) / unit * unit;
     std::int64_t cost = 0;
     std::int64_t least = kImpossible;
     ends_.clear();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -30,8 +29,7 @@ class Search {
       : model_(model), counter_(counter), oracle_(model, seed, counter) {
     found_.cost = limit;
     found_.bound = floor;
-    all_.resize(model.pairs.size());
-    std::iota(all_.begin(), all_.end(), 0);
+    all_ = all_but(model, {});
   }
 
   Found run() {
@@ -128,9 +126,7 @@ class Search {
   bool add_cores(Chosen met) {
     const std::size_t before = rows_.size();
     while (!is_over()) {
-      Chosen apart;
-      std::set_difference(all_.begin(), all_.end(), met.begin(), met.end(),
-                          std::back_inserter(apart));
+      const Chosen apart = all_but(model_, met);
       const Plan plan = oracle_.fit(apart, kNodesOfFit);
       if (plan.has_offsets()) {
         take(plan.offsets);

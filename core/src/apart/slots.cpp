@@ -79,8 +79,8 @@ std::optional<Grid> make_grid(const Model& model) {
     const Bytes end = align_up(each.upper, model.step);
     grid.cell = std::gcd(grid.cell, end);
   }
-  if (model.capacity / grid.cell >= kMostCells) return std::nullopt;
-  grid.cells = static_cast<std::int32_t>((model.capacity + grid.cell - 1) / grid.cell);
+  if (model.capacity() / grid.cell >= kMostCells) return std::nullopt;
+  grid.cells = static_cast<std::int32_t>((model.capacity() + grid.cell - 1) / grid.cell);
   std::sort(grid.buffer.begin(), grid.buffer.end(), [&model](BufferIdx a, BufferIdx b) {
     if (model.size[a] != model.size[b]) return model.size[a] > model.size[b];
     const std::size_t of_a = model.neighbours[a].size();
