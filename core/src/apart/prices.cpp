@@ -66,40 +66,12 @@ class Prices {
   }
 
   // Grows a set, each time by the buffer that violates its row most, with some chance.
-  Clique grown(const Clique& seed) {
-    std::vector<std::int32_t> common(model_.size.size(), 0);
-    std::vector<double> gain;
-    for (const Bytes size : model_.size) gain.push_back(static_cast<double>(size));
-    Clique clique;
-    const auto add = [&](BufferIdx b) {
-      for (const Neighbour& each : model_.neighbours[b]) {
-        ++common[each.other];
-        if (each.pair != kBarred) {
-          gain[each.other] -= mean_[each.pair] * static_cast<double>(std::min(
-                                                     model_.size[b], model_.size[each.other]));
-        }
-      }
-      common[b] = -model_.count();
-      clique.push_back(b);
+  Clique grown_by_chance(const Clique& seed) {
+    const auto worth = [this](BufferIdx b, double gain) {
+      const double noise = static_cast<double>(random_.below(1024)) / 1024 * 0.05;
+      return gain + noise * static_cast<double>(model_.size[b]);
     };
-    for (const BufferIdx b : seed) {
-      if (common[b] == static_cast<std::int32_t>(clique.size())) add(b);
-    }
-    while (true) {
-      BufferIdx best = -1;
-      double most = 0;
-      for (BufferIdx b = 0; b < model_.count(); ++b) {
-        if (common[b] != static_cast<std::int32_t>(clique.size()) || gain[b] <= 0) continue;
-        const double noise = static_cast<double>(random_.below(1024)) / 1024 * 0.05;
-        const double worth = gain[b] + noise * static_cast<double>(model_.size[b]);
-        if (worth > most) {
-          most = worth;
-          best = b;
-        }
-      }
-      if (best < 0) break;
-      add(best);
-    }
+    Clique clique = grown<double>(model_, seed, [this](PairIdx k) { return mean_[k]; }, worth);
     std::sort(clique.begin(), clique.end());
     return clique;
   }
@@ -114,7 +86,7 @@ class Prices {
     }
     for (const Clique& seed : seeds) {
       if (rows_.size() >= kMostRows || terms_ >= kMostTerms || counter_.is_over()) break;
-      Clique clique = grown(seed);
+      Clique clique = grown_by_chance(seed);
       counter_.take(1 + static_cast<std::int64_t>(clique.size()));
       if (!known_.insert(clique).second) continue;
       Row row = load_row(model_, clique);

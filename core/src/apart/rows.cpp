@@ -36,11 +36,9 @@ void scale(Row* row) {
 // The heaviest cliques of a graph, by branch and bound with a colouring.
 class HeavyCliques {
  public:
-  HeavyCliques(const Model& model, const Chosen& met, order::Counter& counter)
+  HeavyCliques(const Model& model, const std::vector<char>& is_met, order::Counter& counter)
       : model_(model), counter_(counter), words_((model.count() + 63) / 64) {
     adjacent_.assign(model.count(), Bits(words_, 0));
-    std::vector<char> is_met(model.pairs.size(), 0);
-    for (const PairIdx k : met) is_met[k] = 1;
     for (BufferIdx b = 0; b < model.count(); ++b) {
       for (const Neighbour& each : model.neighbours[b]) {
         if (each.pair != kBarred && is_met[each.pair] != 0) continue;
@@ -128,33 +126,6 @@ class HeavyCliques {
   std::vector<Clique> found_;
 };
 
-// Adds buffers to a clique while its row gets more violated, in the graph in which all pairs with
-// penalties lie apart.
-void grow(const Model& model, const std::vector<char>& is_met, Clique* clique) {
-  std::vector<std::int32_t> common(model.size.size(), 0);  // neighbours in the clique
-  std::vector<Bytes> gain = model.size;
-  const auto add = [&](BufferIdx b) {
-    for (const Neighbour& each : model.neighbours[b]) {
-      ++common[each.other];
-      if (each.pair != kBarred && is_met[each.pair] != 0 && gain[each.other] > 0) {
-        gain[each.other] -= std::min(model.size[b], model.size[each.other]);
-      }
-    }
-    common[b] = -model.count();
-  };
-  for (const BufferIdx b : *clique) add(b);
-  while (true) {
-    BufferIdx best = -1;
-    for (BufferIdx b = 0; b < model.count(); ++b) {
-      if (common[b] != static_cast<std::int32_t>(clique->size()) || gain[b] <= 0) continue;
-      if (best < 0 || gain[b] > gain[best]) best = b;
-    }
-    if (best < 0) return;
-    add(best);
-    clique->push_back(best);
-  }
-}
-
 }  // namespace
 
 Row load_row(const Model& model, const Clique& clique) {
@@ -187,8 +158,12 @@ std::vector<Clique> find_cliques(const Model& model, const Chosen& met, order::C
   if (!model.knows_pairs()) return {};
   std::vector<char> is_met(model.pairs.size(), 0);
   for (const PairIdx k : met) is_met[k] = 1;
-  std::vector<Clique> found = HeavyCliques(model, met, counter).find();
-  for (Clique& clique : found) grow(model, is_met, &clique);
+  std::vector<Clique> found = HeavyCliques(model, is_met, counter).find();
+  for (Clique& clique : found) {
+    clique = grown<Bytes>(
+        model, clique, [&](PairIdx k) { return static_cast<Bytes>(is_met[k]); },
+        [](BufferIdx, Bytes gain) { return gain; });
+  }
   return found;
 }
 

@@ -11,6 +11,7 @@
 // meet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -39,6 +40,45 @@ Row load_row(const Model& model, const Clique& clique);
 
 // A row that says that one of the pairs has to meet.
 Row core_row(const Chosen& core);
+
+// The buffers of a seed that go together, and more of them while the row of the set gets more
+// violated, in the graph in which all pairs with penalties lie apart. `met(k)` says how far pair k
+// meets, from 0 to 1, and `worth(b, gain)` which buffer comes next: the one of the greatest worth.
+template <typename Amount, typename Met, typename Worth>
+Clique grown(const Model& model, const Clique& seed, const Met& met, const Worth& worth) {
+  std::vector<std::int32_t> common(model.size.size(), 0);  // neighbours in the clique
+  std::vector<Amount> gain(model.size.begin(), model.size.end());
+  Clique clique;
+  const auto goes = [&](BufferIdx b) {
+    return common[b] == static_cast<std::int32_t>(clique.size());
+  };
+  const auto add = [&](BufferIdx b) {
+    for (const Neighbour& each : model.neighbours[b]) {
+      ++common[each.other];
+      if (each.pair == kBarred || gain[each.other] <= 0) continue;
+      const Bytes shared = std::min(model.size[b], model.size[each.other]);
+      gain[each.other] -= met(each.pair) * static_cast<Amount>(shared);
+    }
+    common[b] = -model.count();
+    clique.push_back(b);
+  };
+  for (const BufferIdx b : seed) {
+    if (goes(b)) add(b);
+  }
+  while (true) {
+    BufferIdx best = -1;
+    Amount most = 0;
+    for (BufferIdx b = 0; b < model.count(); ++b) {
+      if (!goes(b) || gain[b] <= 0) continue;
+      const Amount here = worth(b, gain[b]);
+      if (here <= most) continue;
+      most = here;
+      best = b;
+    }
+    if (best < 0) return clique;
+    add(best);
+  }
+}
 
 // Heavy sets of buffers that do not fit into the room if only the chosen pairs may meet, each made
 // larger while that makes its row more violated. The work is limited.
