@@ -7,6 +7,7 @@
 
 #include "memplan/bounds.h"
 #include "util/invariants.h"
+#include "util/sums.h"
 
 namespace memplan {
 
@@ -55,31 +56,6 @@ bool find_stacks(const Problem& problem, const Sections& sections, Stacks* stack
   }
   return true;
 }
-
-// A set of numbers below a limit, as bits.
-class Sums {
- public:
-  explicit Sums(std::size_t limit) : words_(limit / 64 + 1, 0) {}
-
-  std::size_t words() const { return words_.size(); }
-  bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
-  void insert(std::size_t i) { words_[i / 64] |= std::uint64_t{1} << (i % 64); }
-
-  // Adds x + shift for every x of the set. It goes from the top down, so that it reads no word that
-  // it has written.
-  void add_shifted(std::size_t shift) {
-    const std::size_t whole = shift / 64;
-    const std::size_t bits = shift % 64;
-    for (std::size_t i = words_.size(); i-- > whole;) {
-      std::uint64_t word = words_[i - whole] << bits;
-      if (bits > 0 && i > whole) word |= words_[i - whole - 1] >> (64 - bits);
-      words_[i] |= word;
-    }
-  }
-
- private:
-  std::vector<std::uint64_t> words_;
-};
 
 // The least sum at or above `at_least` (both in units), or `at_least` where that is out of reach.
 Bytes next_sum(const Stacks& stacks, Bytes at_least) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+
+#include "util/sums.h"
 
 namespace memplan::choice {
 
@@ -11,18 +14,18 @@ constexpr int kBits = 58;                   // of the sum of all scaled worths
 constexpr std::int64_t kMostSums = 400000;  // which are looked for at one moment
 constexpr std::size_t kMostOpen = 400;      // items of which sums are looked for
 
-// The greatest sums of some of these sizes, by a set of bits for all sums up to a limit.
-class Sums {
+// The greatest sums of some of these sizes up to a limit.
+class GreatestSums {
  public:
-  Sums(const std::vector<Bytes>& sizes, Bytes limit) {
+  GreatestSums(const std::vector<Bytes>& sizes, Bytes limit) {
     for (const Bytes size : sizes) total_ += size;
     if (total_ <= limit) limit = total_;
     for (const Bytes size : sizes) unit_ = size <= limit ? std::gcd(unit_, size) : unit_;
     if (unit_ == 0 || limit / unit_ > kMostSums || sizes.size() > kMostOpen) return;
-    reached_.assign(static_cast<std::size_t>(limit / unit_ / 64 + 1), 0);
-    reached_[0] = 1;
+    reached_.emplace(static_cast<std::size_t>(limit / unit_));
+    reached_->insert(0);
     for (const Bytes size : sizes) {
-      if (size <= limit) add(size / unit_);
+      if (size <= limit) reached_->add_shifted(static_cast<std::size_t>(size / unit_));
     }
   }
 
@@ -30,25 +33,15 @@ class Sums {
     limit = std::min(limit, total_);
     if (unit_ == 0) return 0;
     std::int64_t sum = limit / unit_;
-    if (reached_.empty()) return limit == total_ ? total_ : sum * unit_;
-    while ((reached_[static_cast<std::size_t>(sum / 64)] >> (sum % 64) & 1) == 0) --sum;
+    if (!reached_) return limit == total_ ? total_ : sum * unit_;
+    while (!reached_->has(static_cast<std::size_t>(sum))) --sum;
     return sum * unit_;
   }
 
  private:
-  void add(std::int64_t size) {
-    const auto words = static_cast<std::size_t>(size / 64);
-    const int bits = static_cast<int>(size % 64);
-    for (std::size_t at = reached_.size(); at-- > words;) {
-      std::uint64_t moved = reached_[at - words] << bits;
-      if (bits > 0 && at > words) moved |= reached_[at - words - 1] >> (64 - bits);
-      reached_[at] |= moved;
-    }
-  }
-
   Bytes total_ = 0;
   Bytes unit_ = 0;
-  std::vector<std::uint64_t> reached_;  // empty where there would be too many
+  std::optional<Sums> reached_;  // none where there would be too many
 };
 
 // What is live in one memory at a moment: items that are in, and open ones below and above half of
@@ -84,7 +77,7 @@ class Live {
   bool write(Index memory, Index t, Reach& reach) {
     const Bytes room = capacity_ - inside_;
     if (room < 0) return false;
-    const Sums sums(small_, room);
+    const GreatestSums sums(small_, room);
     const Bytes small = inside_ + sums.greatest(room);
     Bytes most = small;
     for (const Index i : large_) {
