@@ -29,9 +29,6 @@ Choice call_choose(const Column<Time>& start, const Column<Time>& end, const Col
   const ChoiceProblem problem{copied(start), copied(end),    copied(bytes),
                               copied(worth), copied(memory), copied(unit),
                               copied(must),  capacity,       refused};
-  if (const std::string wrong = check(problem); !wrong.empty()) {
-    throw nb::value_error(wrong.c_str());
-  }
   ChoiceOptions options;
   if (seconds) options.budget.seconds = *seconds;
   if (nodes) options.budget.nodes = *nodes;

@@ -191,20 +191,19 @@ class ChoiceSearch {
     for (int way = 0; way < 4; ++way) {
       std::vector<double> keys;
       for (Index i = 0; i < items_.size(); ++i) keys.push_back(key(i, way));
-      std::vector<Index> order(items_.bytes.size());
-      std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(),
-                       [&](Index a, Index b) { return keys[a] > keys[b]; });
-      fill(order);
+      fill_by(keys);
     }
   }
 
   // Items by what the prices leave of their worth.
-  void take_by_profit() {
+  void take_by_profit() { fill_by(prices_.profit); }
+
+  template <typename Key>
+  void fill_by(const std::vector<Key>& keys) {
     std::vector<Index> order(items_.bytes.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
-                     [&](Index a, Index b) { return prices_.profit[a] > prices_.profit[b]; });
+                     [&](Index a, Index b) { return keys[a] > keys[b]; });
     fill(order);
   }
 
@@ -263,22 +262,19 @@ class ChoiceSearch {
 
   // The bound of the prices, and what it decides about items in any choice that is better.
   void find_root(std::size_t rounds) {
-    for (int round = 0; round < kRoundsOfFixing; ++round) {
+    for (int round = 0;; ++round) {
       const Units units(items_, fixed_);
       prices_ =
           find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_);
       if (result_.times.empty()) keep_prices();
       set_bound(prices_.bound);
-      if (is_closed() || !fix_by_profit(units)) return;
+      if (round == kRoundsOfFixing || is_closed() || !fix_by_profit(units)) return;
       if (!propagate()) {  // no better choice has what the prices decide
         set_bound(scaled(best_));
         return;
       }
       relaxed_ = relax(items_, fixed_, reach_, counter_);
     }
-    const Units units(items_, fixed_);
-    prices_ = find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_);
-    set_bound(prices_.bound);
   }
 
   std::int64_t scaled(std::int64_t worth) const {

@@ -308,7 +308,7 @@ Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Un
     }
   }
   search.improve(price, static_cast<double>(reached), rounds, counter);
-  const double highest = static_cast<double>(std::int64_t{1} << 60);
+  const auto highest = static_cast<double>(kMost);
   for (std::size_t r = 0; r < rules.size(); ++r) {
     for (std::size_t t = 0; t < moments; ++t) {
       whole[r][t] = static_cast<std::int64_t>(std::min(highest, price[r][t] * search.scale(r)));
