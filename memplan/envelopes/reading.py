@@ -63,7 +63,7 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
     """
     reader = _Reader(model, asked.names)
     largest = tuple(asked.points[-1].tolist())
-    notes = reader.loaded(largest).notes
+    notes = reader.sample(largest).notes
     if len(asked) > _ALWAYS_READ:
         misfit = None
         for fit in _list_fits(reader, asked):
@@ -105,6 +105,7 @@ class _MisfitError(Exception):
 @dataclass(frozen=True, eq=False)
 class _Sample:
     problem: Problem
+    notes: tuple[Note, ...]
     bytes: Column  # before they are rounded
     unit: Column
 
@@ -126,14 +127,11 @@ class _Reader:
         self._names = names
         self._samples: dict[tuple[int, ...], _Sample] = {}
 
-    def loaded(self, point: tuple[int, ...]) -> Loaded:
-        return self._read(dict(zip(self._names, point, strict=True)))
-
     def sample(self, point: tuple[int, ...]) -> _Sample:
         if point not in self._samples:
-            loaded = self.loaded(point)
+            loaded = self._read(dict(zip(self._names, point, strict=True)))
             _refuse_tied(loaded.problem)
-            self._samples[point] = _Sample(loaded.problem, *_find_bytes(loaded))
+            self._samples[point] = _Sample(loaded.problem, loaded.notes, *_find_bytes(loaded))
         return self._samples[point]
 
     def __len__(self) -> int:
