@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,11 +16,11 @@ from memplan.envelopes.sizes import Scenario
 from memplan.errors import MemplanError
 from memplan.notes import Note
 from memplan.plan import Plan, Status
+from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
 from memplan.problem.immutable import Immutable
 from memplan.referee import Layers, verify_envelope
-from memplan.solvers.limits import check_seconds
 from memplan.solvers.refereed import NODES, quick_plan
 
 if TYPE_CHECKING:
@@ -239,16 +238,13 @@ def envelope(
     >>> found.plan.peak
     612
     """
-    begun = time.perf_counter()
-    timeout = check_seconds(timeout)
+    budget = SharedBudget(timeout, None)  # each plan has all nodes
     asked = Range.of(dims, [where] if isinstance(where, str) else where)
     scenarios, notes, how = find_scenarios(model, asked)
 
-    def find_left() -> float | None:
-        return None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
-
     def plan(problem: Problem) -> Plan:
-        found = quick_plan(problem, nodes=nodes, timeout=find_left(), threads=threads, seed=seed)
+        left = budget.share(1).seconds
+        found = quick_plan(problem, nodes=nodes, timeout=left, threads=threads, seed=seed)
         if not found.has_offsets:
             raise MemplanError("no plan was found in time; allow more time or more nodes")
         return found
@@ -257,7 +253,7 @@ def envelope(
     bounds, chosen = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     layers: list[Layer] = []
     for number, scenario in enumerate(scenarios):
-        work = _Search(number, scenario, len(layers), plan, lambda: find_left() == 0)
+        work = _Search(number, scenario, len(layers), plan, lambda: budget.share(1).seconds == 0)
         work.run()
         peaks[scenario.rows], bounds[scenario.rows] = work.peaks, work.bounds
         chosen[scenario.rows] = work.chosen
@@ -275,7 +271,7 @@ def envelope(
         fixed,
         how,
         notes,
-        time.perf_counter() - begun,
+        budget.elapsed,
     )
     found.verify()
     return found

@@ -14,10 +14,9 @@ from memplan.memories.memory import Memory, check_allowed, check_apart, check_me
 from memplan.memories.question import Question
 from memplan.memories.search import Found, find_assignment
 from memplan.plan import Status
-from memplan.planning import load_model
+from memplan.planning import SharedBudget, load_model
 from memplan.problem import Asked
 from memplan.referee import verify_assigned
-from memplan.solvers.limits import check_seconds
 
 __all__ = ["assign"]
 
@@ -130,10 +129,9 @@ def _find_moves(
     accesses: Sequence[Sequence[Access]],
 ) -> Found:
     """Return the best of an assignment in which buffers move, and of one in which they stay."""
-    begun, given = time.perf_counter(), check_seconds(timeout)
-    still = find_assignment(question, None if given is None else given / 4, nodes)
-    left = None if given is None else max(0.0, given - (time.perf_counter() - begun))
-    moved = find_assignment(question, left, nodes, accesses)
+    budget = SharedBudget(timeout, None)  # each of them has all nodes
+    still = find_assignment(question, budget.share(4).seconds, nodes)
+    moved = find_assignment(question, budget.share(1).seconds, nodes, accesses)
     if moved.traffic <= still.traffic:
         return moved
     return replace(still, bound=min(still.traffic, moved.bound))

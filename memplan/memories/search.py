@@ -8,7 +8,6 @@ addresses do not suit them all, are refused together from then on.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,9 +23,10 @@ from memplan.memories.filling import fill_memory, is_simple
 from memplan.memories.moves import Run, can_move, list_runs
 from memplan.memories.question import Item, Question
 from memplan.plan import Plan, Status
+from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
-from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.solvers.refereed import check_plan, quick_plan
 
 __all__ = ["Found", "find_assignment"]
@@ -116,8 +116,7 @@ class _Search:
         accesses: Sequence[Sequence[Access]] | None,
     ) -> None:
         self._question = question
-        seconds = check_seconds(timeout)
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._budget = SharedBudget(timeout, None)
         self._left = _NODES if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT)
         self._nodes_of_plan = min(_NODES_OF_PLAN, self._left)
         self._nodes = 0
@@ -201,7 +200,7 @@ class _Search:
 
     @property
     def _seconds(self) -> float | None:
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
+        return self._budget.share(1).seconds
 
     def _fit(self, part: Problem) -> Plan:
         """Ask whether what is in a memory fits there."""
