@@ -88,16 +88,12 @@ class _Places:
     item: list[Item] = field(default_factory=list)
     run: list[Run | None] = field(default_factory=list)
     refused: list[list[int]] = field(default_factory=list)  # sets of them that do not fit together
-
-    def find(self, unit: int, memory: int) -> int | None:
-        """Return the number of a place that is a home, if it is one."""
-        for at, each in enumerate(zip(self.unit, self.memory, self.run, strict=True)):
-            if each == (unit, memory, None):
-                return at
-        return None
+    homes: dict[tuple[int, int], int] = field(default_factory=dict)  # by unit and memory: its place
 
     def add(self, unit: int, memory: int, worth: int, item: Item, run: Run | None = None) -> None:
         """Add a place."""
+        if run is None:
+            self.homes[unit, memory] = len(self.unit)
         self.unit.append(unit)
         self.memory.append(memory)
         self.worth.append(worth)
@@ -176,10 +172,8 @@ class _Search:
                     places.add(unit, memory, worth, self._question.items[unit])
         for one, other in self._question.apart:
             for memory in self._chosen_in:
-                both = [places.find(one, memory), places.find(other, memory)]
-                found = [at for at in both if at is not None]
-                if len(found) == 2:
-                    places.refused.append(found)
+                if (one, memory) in places.homes and (other, memory) in places.homes:
+                    places.refused.append([places.homes[one, memory], places.homes[other, memory]])
         return places
 
     def _add_runs(self, accesses: Sequence[Sequence[Access]]) -> None:
@@ -410,11 +404,12 @@ class _Search:
         held = [run for run in runs if self._question.name_run(run) in names]
         if not found and not held:
             found, held = self._leave_out(units, memory, runs)
-        refused = [self._places.find(unit, memory) for unit in found]
+        homes = self._places.homes
+        refused = [homes[unit, memory] for unit in found if (unit, memory) in homes]
         for at, run in enumerate(self._places.run):
             if run in held and self._places.memory[at] == memory:
                 refused.append(at)
-        self._places.refused.append([at for at in refused if at is not None])
+        self._places.refused.append(refused)
 
     def _leave_out(
         self, units: Sequence[int], memory: int, runs: Sequence[Run]
