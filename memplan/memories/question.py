@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import lcm
 
 import numpy as np
 
@@ -169,5 +169,5 @@ class Question:
         if problem.has_windows or problem.has_groups or problem.has_reserved:
             return available(problem.reserved, where.capacity), 1
         common = int(np.gcd.reduce(problem.alignment, initial=0))
-        common = common * where.alignment // max(1, gcd(common, where.alignment)) or 1
+        common = lcm(common, where.alignment) or 1  # without buffers it is 0
         return -(-where.capacity // common) * common, common
