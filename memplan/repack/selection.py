@@ -17,7 +17,7 @@ from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, whole_number
 from memplan.problem.intake import take_capacity
 from memplan.repack.packing import Clock, Packing
-from memplan.repack.repacker import require_lifetimes
+from memplan.repack.repacker import Repacker, require_lifetimes
 from memplan.solvers import lower_bound
 
 __all__ = ["Selection", "pack_most_valuable"]
@@ -137,6 +137,7 @@ def pack_most_valuable(
     clock = Clock.of(timeout, nodes)
     bound, placed, spent = _assign(free, benefit, limit, forced, timeout, nodes)
     clock.spent += spent if nodes is not None else 0
+    where: Plan | Repacker | None = placed
     known = {problem.index(id) for id in placed.ids} if placed is not None else set()
     value = sum(benefit[row] for row in known)
     status = Status.OPTIMAL
@@ -145,16 +146,13 @@ def pack_most_valuable(
         status = packing.run(bound, known)
         if placed is None or packing.value > value:
             known, value = packing.chosen, packing.value
-            if status.has_plan:
-                part = free.subset(sorted(known)).with_capacity(limit)
-                offsets = [packing.repacker.offset(id) for id in part.ids]
-                placed = Plan.of(part, offsets)
+            where = packing.repacker if status.has_plan else None
         elif not status.has_plan:
             status = Status.FEASIBLE
     part = free.subset(sorted(known)).with_capacity(limit)
     plan = None
-    if placed is not None:
-        offsets = [placed.offset(id) for id in part.ids]
+    if where is not None:
+        offsets = [where.offset(id) for id in part.ids]
         plan = Plan.of(part, offsets, lower_bound=lower_bound(part), solver="repacker")
     elif status is Status.INFEASIBLE:
         bound = 0
