@@ -14,7 +14,7 @@ from memplan.errors import FormatError, MemplanError, ProblemError, quoted, show
 from memplan.files import read_text
 from memplan.problem import Problem
 from memplan.problem.columns import Column
-from memplan.problem.spans import spans
+from memplan.problem.spans import Spans, spans
 
 __all__ = ["Pairs", "Penalties", "take_penalties"]
 
@@ -51,11 +51,12 @@ def take_penalties(problem: Problem, penalties: Penalties) -> Pairs:
 
 
 def _take(problem: Problem, rows: list[tuple[int, str, str, object]], name: str = "") -> Pairs:
+    held = spans(problem)
     found: dict[tuple[int, int], int] = {}
     for line, a, b, cost in rows:
         try:
             value = _check_cost(a, b, cost)
-            pair = _find_pair(problem, a, b)
+            pair = _find_pair(problem, held, a, b)
             if pair in found:
                 raise MemplanError(f"buffers {quoted(a)} and {quoted(b)} have two penalties")
             found[pair] = value
@@ -105,12 +106,12 @@ def _read(name: str) -> list[tuple[int, str, str, object]]:
     return table
 
 
-def _find_pair(problem: Problem, a: str, b: str) -> tuple[int, int]:
+def _find_pair(problem: Problem, held: Spans, a: str, b: str) -> tuple[int, int]:
     """Return the rows of two buffers, the lower one first."""
     one, other = sorted(_find_row(problem, id) for id in (a, b))
     if one == other:
         raise MemplanError(f"buffer {quoted(a)} has a penalty with itself; name two buffers")
-    if _hold_together(problem, one, other):
+    if _hold_together(problem, held, one, other):
         raise MemplanError(
             f"buffers {quoted(a)} and {quoted(b)} hold memory at the same time and never share "
             "any; leave out their penalty"
@@ -126,17 +127,12 @@ def _find_row(problem: Problem, id: str) -> int:
         raise MemplanError(message) from None
 
 
-def _hold_together(problem: Problem, one: int, other: int) -> bool:
+def _hold_together(problem: Problem, held: Spans, one: int, other: int) -> bool:
     """Return whether both hold bytes at some moment."""
-    start, end, size = problem.start, problem.end, problem.size
+    start, end = problem.start, problem.end
     if max(start[one], start[other]) >= min(end[one], end[other]):
         return False
-    if not problem.has_gaps:
-        return bool(size[one] and size[other])
-    parts = spans(problem)
-    mine, theirs = (np.flatnonzero(parts.buffer == row).tolist() for row in (one, other))
+    mine, theirs = (np.flatnonzero(held.buffer == row).tolist() for row in (one, other))
     return any(
-        parts.start[i] < parts.end[j] and parts.start[j] < parts.end[i]
-        for i in mine
-        for j in theirs
+        held.start[i] < held.end[j] and held.start[j] < held.end[i] for i in mine for j in theirs
     )
