@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import memplan as mp
 from memplan.problem import OrderProblem
+from memplan_lab.bench import records
 from memplan_lab.bench.orders import suite
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "corpus",
     "measure",
     "networks",
+    "read_program",
     "summarise",
 ]
 
@@ -97,39 +99,54 @@ def networks(names: Sequence[str] = NETWORKS) -> Iterator[Case]:
     """Yield programs with the accesses of their operators."""
     for each in suite.read(str(files("memplan_lab") / "data" / "orders.parquet")):
         if each.name in names:
-            yield _of_program(each.name, each.problem)
+            problem, timed = read_program(each.problem)
+            accesses = {
+                id: (sum(reads for _, reads, _ in row), sum(writes for *_, writes in row))
+                for id, row in timed.items()
+            }
+            yield Case(each.name, "networks", problem, accesses, SHARES_OF_NETWORKS)
 
 
-def _of_program(name: str, program: OrderProblem) -> Case:
-    """Each operator reads what it touches once, and the first one writes it."""
+def read_program(
+    program: OrderProblem,
+) -> tuple[mp.Problem, dict[str, list[tuple[int, int, int]]]]:
+    """Return buffers and accesses: the first operator writes what it touches, others read it.
+
+    The caller writes what is given, and reads what is wanted.
+
+    Returns
+    -------
+    problem, accesses
+        By id: the time, how often the buffer is read then, and how often it is written.
+    """
     buffers, accesses = [], {}
     for storage, size in enumerate(program.size.tolist()):
-        users = program.users(storage).tolist()
+        users = sorted(program.users(storage).tolist())
         given, wanted = bool(program.given[storage]), bool(program.wanted[storage])
         if not users:
             continue
-        end = len(program) if wanted else max(users) + 1
-        buffers.append(mp.Buffer(str(storage), 0 if given else min(users), end, size))
-        accesses[str(storage)] = (len(users) - (not given) + wanted, 1)
-    return Case(name, "networks", mp.Problem(buffers), accesses, SHARES_OF_NETWORKS)
+        start, end = 0 if given else users[0], len(program) if wanted else users[-1] + 1
+        times = {start: (0, 1)}
+        for at in (*(users if given else users[1:]), *([end - 1] if wanted else [])):
+            reads, writes = times.get(at, (0, 0))
+            times[at] = reads + 1, writes
+        buffers.append(mp.Buffer(str(storage), start, end, size))
+        accesses[str(storage)] = [(at, *both) for at, both in sorted(times.items())]
+    return mp.Problem(buffers), accesses
 
 
 def corpus(problems: int = _PROBLEMS) -> Iterator[Case]:
     """Yield problems of the corpus; accesses are drawn: made once, read one to three times."""
-    import pyarrow.parquet as pq
-
-    columns = ["name", "family", "n", "conflicts", "start", "end", "size", "group"]
-    table = pq.read_table(str(files("memplan_lab") / "data" / "corpus.parquet"), columns=columns)
     rows = [
-        row
-        for row in table.to_pylist()
-        if _FEWEST <= row["n"] <= _MOST
-        and not row["conflicts"]
-        and all(group < 0 for group in row["group"] or ())
+        record
+        for record in records.corpus()
+        if _FEWEST <= len(record.problem) <= _MOST
+        and not record.problem.has_conflicts
+        and not record.problem.has_groups
     ]
     rows = rows[:: max(1, len(rows) // _PROBLEMS)][:_PROBLEMS]
-    for row in rows[:: max(1, len(rows) // problems)]:
-        start, end, size = (np.array(row[name], np.int64) for name in ("start", "end", "size"))
+    for record in rows[:: max(1, len(rows) // problems)]:
+        start, end, size = record.problem.start, record.problem.end, record.problem.size
         alive = (size > 0) & (end > start)
         start, end, size = start[alive], end[alive], size[alive]
         drawn = np.arange(len(size), dtype=np.int64) * 2654435761 % (1 << 32) >> 16
@@ -137,7 +154,7 @@ def corpus(problems: int = _PROBLEMS) -> Iterator[Case]:
         accesses = {str(at): (times, 1) for at, times in enumerate(reads.tolist())}
         problem = mp.Problem.from_arrays(start, end, size)
         ids = dict(zip(problem.ids, accesses.values(), strict=True))
-        yield Case(row["name"], row["family"], problem, ids, SHARES)
+        yield Case(record.name, record.family, problem, ids, SHARES)
 
 
 def _bytes(case: Case) -> list[int]:

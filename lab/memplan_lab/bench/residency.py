@@ -13,7 +13,6 @@ from importlib.resources import files
 from typing import Final
 
 import memplan as mp
-from memplan.problem import OrderProblem
 from memplan_lab.bench import memories
 from memplan_lab.bench.orders import suite
 
@@ -58,7 +57,7 @@ def measure(names: Iterable[str], nodes: int | None = None) -> Iterator[Row]:
     for each in suite.read(str(files("memplan_lab") / "data" / "orders.parquet")):
         if each.name not in wanted:
             continue
-        problem, accesses = read_program(each.problem)
+        problem, accesses = memories.read_program(each.problem)
         for share in memories.SHARES_OF_NETWORKS:
             room = max(1, problem.max_load * share // 100)
             both = [mp.Memory("fast", room, 0, 0), mp.Memory("slow", None, 1, 1)]
@@ -67,29 +66,6 @@ def measure(names: Iterable[str], nodes: int | None = None) -> Iterator[Row]:
             moved = mp.assign(problem, both, accesses, residency=True, nodes=nodes)
             seconds = time.process_time() - begun
             yield Row(each.name, share, still.traffic, moved.traffic, moved.bound, seconds)
-
-
-def read_program(
-    program: OrderProblem,
-) -> tuple[mp.Problem, dict[str, list[tuple[int, int, int]]]]:
-    """Return buffers and accesses: the first operator writes what it touches, others read it.
-
-    The caller writes what is given, and reads what is wanted.
-    """
-    buffers, accesses = [], {}
-    for storage, size in enumerate(program.size.tolist()):
-        users = sorted(program.users(storage).tolist())
-        given, wanted = bool(program.given[storage]), bool(program.wanted[storage])
-        if not users:
-            continue
-        start, end = 0 if given else users[0], len(program) if wanted else users[-1] + 1
-        times = {start: (0, 1)}
-        for at in (*(users if given else users[1:]), *([end - 1] if wanted else [])):
-            reads, writes = times.get(at, (0, 0))
-            times[at] = reads + 1, writes
-        buffers.append(mp.Buffer(str(storage), start, end, size))
-        accesses[str(storage)] = [(at, *both) for at, both in sorted(times.items())]
-    return mp.Problem(buffers), accesses
 
 
 def lines(title: str, rows: list[Row]) -> tuple[str, ...]:
