@@ -10,6 +10,7 @@ import typer
 
 from memplan.cli import options, output
 from memplan.errors import MemplanError
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-bands"
 
@@ -43,7 +44,7 @@ def command(
 
     The networks of the suite are int8, with random weights.
     """
-    from memplan_lab.bench import bands, tables
+    from memplan_lab.bench import bands
 
     rows = []
     try:
@@ -57,8 +58,5 @@ def command(
         raise MemplanError(f"{error.filename}: {error.strerror}") from None
     if as_json:
         return
-    made = list(bands.format_rows(rows))
-    if markdown:
-        output.line(tables.markdown(bands.HEADINGS, made, (0,)))
-    else:
-        output.console().print(tables.terminal("Networks in bands", bands.HEADINGS, made, (0,)))
+    lines = bands.format_rows(rows)
+    show_table("Networks in bands", bands.HEADINGS, lines, markdown=markdown)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from memplan.cli import output
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-blocks"
 
@@ -30,7 +31,7 @@ def command(
 
     Without a limit on time; times are CPU times of one thread.
     """
-    from memplan_lab.bench import blocks, tables
+    from memplan_lab.bench import blocks
 
     rows = []
     for kind in (False, True) if constrained else (False,):
@@ -40,8 +41,4 @@ def command(
                 output.line(json.dumps(asdict(row)))
     if as_json:
         return
-    lines = blocks.lines(rows)
-    if markdown:
-        output.line(tables.markdown(blocks.HEADINGS, lines, (0,)).rstrip())
-    else:
-        output.console().print(tables.terminal("Blocks", blocks.HEADINGS, lines, (0,)))
+    show_table("Blocks", blocks.HEADINGS, blocks.lines(rows), markdown=markdown)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from memplan.cli import output
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-envelopes"
 
@@ -19,12 +19,8 @@ def command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
     """Export programs of PyTorch, find their peaks at every size, and compare with own plans."""
-    from memplan_lab.bench import envelopes, tables
+    from memplan_lab.bench import envelopes
 
-    made = list(
-        envelopes.format_rows([envelopes.measure(name, checks) for name in envelopes.PROGRAMS])
-    )
-    if markdown:
-        output.line(tables.markdown(envelopes.HEADINGS, made, (0,)))
-    else:
-        output.console().print(tables.terminal("Envelopes", envelopes.HEADINGS, made, (0,)))
+    rows = [envelopes.measure(name, checks) for name in envelopes.PROGRAMS]
+    lines = envelopes.format_rows(rows)
+    show_table("Envelopes", envelopes.HEADINGS, lines, markdown=markdown)

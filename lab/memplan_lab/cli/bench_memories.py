@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from memplan.cli import output
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-memories"
 
@@ -38,17 +39,14 @@ def command(
     large as that of problems of the corpus, whose accesses are drawn. Times are CPU times of one
     thread. All takes about ten minutes.
     """
-    from memplan_lab.bench import memories, tables
+    from memplan_lab.bench import memories
     from memplan_lab.bench import residency as moves
 
     if residency:
         output.refuse_given({"--worst": worst > 0}, "leave it out, or --residency")
         kinds = {"five networks": memories.NETWORKS, "five training steps": moves.STEPS}
         found = [moves.lines(name, [*moves.measure(each, nodes)]) for name, each in kinds.items()]
-        if markdown:
-            output.line(tables.markdown(moves.HEADINGS, found, (0,)).rstrip())
-        else:
-            output.console().print(tables.terminal(moves.TITLE, moves.HEADINGS, found, (0,)))
+        show_table(moves.TITLE, moves.HEADINGS, found, markdown=markdown)
         return
     cases = [*memories.networks(), *(memories.corpus(problems) if problems else ())]
     rows = [memories.measure(case, share, nodes) for case in cases for share in case.shares]
@@ -56,7 +54,4 @@ def command(
         gap = f"{100 * row.gap:.3f} % in {row.seconds:.2f} s"
         output.line(f"{row.case.name}, {row.share} %: {gap}")
     lines = memories.summarise(rows)
-    if markdown:
-        output.line(tables.markdown(memories.HEADINGS, lines, (0,)).rstrip())
-    else:
-        output.console().print(tables.terminal(memories.TITLE, memories.HEADINGS, lines, (0,)))
+    show_table(memories.TITLE, memories.HEADINGS, lines, markdown=markdown)

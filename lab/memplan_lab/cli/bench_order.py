@@ -13,6 +13,7 @@ import typer
 
 from memplan.cli import output
 from memplan.errors import MemplanError, quoted
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-order"
 
@@ -68,7 +69,7 @@ def command(
     CPU time is that of the search. Peers see the same columns; their peaks are multiples of the
     best one.
     """
-    from memplan_lab.bench import orders, tables
+    from memplan_lab.bench import orders
     from memplan_lab.bench.orders import tables as lines
 
     rules = list(orders.RULES) if without == ["all"] else without or []
@@ -103,7 +104,4 @@ def command(
     if rules:
         parts.append(("Rules", lines.RULE_HEADINGS, lines.rules(rows)))
     for title, headings, made in parts:
-        if markdown:
-            output.line(tables.markdown(headings, list(made), (0,)))
-        else:
-            output.console().print(tables.terminal(title, headings, list(made), (0,)))
+        show_table(title, headings, made, markdown=markdown)

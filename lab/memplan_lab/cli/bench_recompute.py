@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from memplan.cli import options, output
 from memplan.errors import MemplanError, quoted
+from memplan_lab.cli.tables import show_table
 
 NAME = "bench-recompute"
 
@@ -105,8 +105,8 @@ def command(
         raise MemplanError(f"the suite has no program {' or '.join(map(quoted, program or ['']))}")
     if as_json:
         return
-    _show("Re-runs", texts.headings(rows), texts.lines(rows), markdown=markdown)
-    _show("All", texts.SUMMARY_HEADINGS, texts.summary(rows), markdown=markdown)
+    show_table("Re-runs", texts.headings(rows), texts.lines(rows), markdown=markdown)
+    show_table("All", texts.SUMMARY_HEADINGS, texts.summary(rows), markdown=markdown)
 
 
 def _train(
@@ -132,15 +132,4 @@ def _train(
             if as_json:
                 output.line(json.dumps(asdict(row)))
     if not as_json:
-        _show("Training steps", steps.HEADINGS, steps.lines(rows), markdown=markdown)
-
-
-def _show(
-    title: str, headings: Sequence[str], lines: Iterable[tuple[str, ...]], *, markdown: bool
-) -> None:
-    from memplan_lab.bench import tables
-
-    if markdown:
-        output.line(tables.markdown(headings, list(lines), (0,)))
-    else:
-        output.console().print(tables.terminal(title, headings, list(lines), (0,)))
+        show_table("Training steps", steps.HEADINGS, steps.lines(rows), markdown=markdown)
