@@ -41,7 +41,14 @@ def command(
             "repeated.",
         ),
     ] = None,
-    where: options.Where = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         options.write_to(

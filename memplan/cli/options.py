@@ -178,14 +178,6 @@ Dim = Annotated[
         "--dim", metavar="NAME=N", help="Value of a symbolic dimension of a model. May be repeated."
     ),
 ]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
-    ),
-]
 InPlace = Annotated[
     bool,
     typer.Option(

@@ -31,8 +31,8 @@ def command(
         str | None,
         typer.Argument(
             metavar="PLAN",
-            help="A plan (CSV or JSON), or the folder of `plan --block-limit`. It may be left out "
-            "if there is a proof.",
+            help="A plan (CSV or JSON), or the folder of `plan --block-limit` or `plan --memory`. "
+            "It may be left out if there is a proof.",
             callback=keep,
         ),
     ] = None,

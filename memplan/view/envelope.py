@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from memplan.envelopes import Envelope
 from memplan.view import paper, picture
 from memplan.view.classes import PALETTE
 from memplan.view.units import human
+from memplan.view.words.envelope import choose_values, find_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,9 +51,13 @@ def draw(found: Envelope, *, width: float | None = None) -> Figure:
     with paper.style():
         figure = paper.figure(width, _HEIGHT)
         axes = figure.subplots()
-        values = [None] if other is None else _choose(asked.axes[other])
+        values = [None] if other is None else choose_values(asked.axes[other], _LINES)
         for number, value in enumerate(values):
-            rows = _find_rows(found, x, other, value)
+            shown: list[Sequence[int]] = [axis[-1:] for axis in asked.axes]
+            shown[x] = asked.axes[x]
+            if other is not None and value is not None:
+                shown[other] = [value]
+            rows = find_rows(found, shown)
             colour = PALETTE[number % len(PALETTE)]
             label = "peak" if value is None else f"{asked.names[other or 0]} = {value:,}"
             at, peaks = asked.points[rows, x], found.peaks[rows] / unit
@@ -76,22 +80,3 @@ def draw(found: Envelope, *, width: float | None = None) -> Figure:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False)
         paper.lay_out(figure, axes)
     return figure
-
-
-def _choose(axis: tuple[int, ...]) -> list[int | None]:
-    from memplan.view.words.envelope import choose_values
-
-    return [*choose_values(axis, _LINES)]
-
-
-def _find_rows(found: Envelope, x: int, other: int | None, value: int | None) -> list[int]:
-    """Return the sizes of a line; the dimensions that are not drawn have their largest values."""
-    points = found.range.points
-    mine = np.ones(len(points), np.bool_)
-    for column, axis in enumerate(found.range.axes):
-        if column == other:
-            mine &= points[:, column] == value
-        elif column != x:
-            mine &= points[:, column] == axis[-1]
-    rows: list[int] = np.flatnonzero(mine).tolist()
-    return rows

@@ -24,7 +24,7 @@ from memplan.view.words.parts import (
     unit_of,
 )
 
-__all__ = ["choose_values", "describe_envelope"]
+__all__ = ["choose_values", "describe_envelope", "find_rows"]
 
 _ROWS, _COLUMNS = 12, 6
 
@@ -96,10 +96,10 @@ def _choose_rows(found: Envelope) -> list[int]:
     axes = found.range.axes
     wide = sum(len(axis) > 1 for axis in axes)
     most = _ROWS if wide < 2 else 3
-    return _find_rows(found, [choose_values(axis, most) for axis in axes])
+    return find_rows(found, [choose_values(axis, most) for axis in axes])
 
 
-def _find_rows(found: Envelope, values: Sequence[Sequence[int]]) -> list[int]:
+def find_rows(found: Envelope, values: Sequence[Sequence[int]]) -> list[int]:
     """Return the sizes in which each dimension has one of its values."""
     points = found.range.points
     mine = [np.isin(points[:, column], each) for column, each in enumerate(values)]
@@ -127,7 +127,7 @@ def _make_grid(found: Envelope, down: int, across: int) -> RenderableType:
     values[across] = heads = choose_values(asked.axes[across], _COLUMNS)
     name, other = escape(asked.names[down]), escape(asked.names[across])
     table = make_table(f"{name} \\ {other}", *(f"{value:,}" for value in heads))
-    rows = _find_rows(found, values)
+    rows = find_rows(found, values)
     places = map(tuple, asked.points[rows][:, [down, across]].tolist())
     cells = {place: human(int(found.peaks[row])) for place, row in zip(places, rows, strict=True)}
     for value in values[down]:
