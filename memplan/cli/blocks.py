@@ -43,11 +43,7 @@ def run(
     **search
         As `memplan.plan_blocks`.
     """
-    if folder is not None and not os.path.isdir(folder):
-        raise typer.BadParameter(
-            f"{folder!r} is no folder; each block has a plan of its own, which goes into it",
-            param_hint="'--output'",
-        )
+    output.check_folder(folder, "block")
     from memplan import formats
     from memplan.formats.json import write_plan
     from memplan.memories import plan_blocks

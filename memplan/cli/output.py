@@ -157,6 +157,21 @@ def exit_code(plan: Plan, interrupted: bool) -> int:
     return INFEASIBLE if plan.status == "infeasible" else UNKNOWN
 
 
+def check_folder(path: str | None, what: str) -> None:
+    """Make sure before the work that the plans of several things can go into a folder.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is none; the sentence names one of the things.
+    """
+    if path is not None and not os.path.isdir(path):
+        raise typer.BadParameter(
+            f"{path!r} is no folder; each {what} has a plan of its own, which goes into it",
+            param_hint="'--output'",
+        )
+
+
 def refuse_given(options: Mapping[str, bool], why: str) -> None:
     """Refuse options: by name, whether each is given.
 

@@ -91,11 +91,7 @@ def run(
     as_json, quiet
         What is printed.
     """
-    if folder is not None and not os.path.isdir(folder):
-        raise typer.BadParameter(
-            f"{folder!r} is no folder; each program has a plan of its own, which goes into it",
-            param_hint="'--output'",
-        )
+    output.check_folder(folder, "program")
     pairs = shared.pairs()
     output.check_libraries(*inputs)
     programs = [reading.read_input(each, model, board=board) for each in inputs]
