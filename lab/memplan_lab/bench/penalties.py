@@ -10,7 +10,7 @@ import json
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,20 +147,14 @@ def measure_file(path: Path, nodes: int | None, unequal: bool = False) -> CostRo
         "optimal" if proved else "feasible",
         sum(each.cost for each in found),
         sum(each.bound for each in found),
-        sum(_cost_of(pool, plan) for pool, plan in zip(pools, plans, strict=True)),
+        sum(_cost_of(each, plan) for each, plan in zip(found, plans, strict=True)),
         seconds,
     )
 
 
-def _cost_of(pool: Pool, plan: mp.Plan) -> int:
+def _cost_of(found: mp.Apart, plan: mp.Plan) -> int:
     """Return what a plan costs that knows nothing of penalties."""
-    size = dict(zip(pool.problem.ids, pool.problem.size.tolist(), strict=True))
-    lower = {id: plan.offset(id) for id in size}
-    return sum(
-        cost
-        for (a, b), cost in pool.penalties.items()
-        if max(lower[a], lower[b]) < min(lower[a] + size[a], lower[b] + size[b])
-    )
+    return sum(found.penalties[pair] for pair in replace(found, plan=plan).met)
 
 
 def summarise_costs(rows: list[CostRow]) -> Iterator[tuple[str, str]]:
