@@ -124,7 +124,7 @@ class Family:
         for point in product(*nodes):
             if point not in points:
                 raise FamilyError(
-                    f"there is no recording at {describe_point(tuple(grid), point)}, from which "
+                    f"there is no recording at {_describe_point(tuple(grid), point)}, from which "
                     "the other sizes are derived"
                 )
         given: Mapping[Any, Trace] = traces
@@ -145,7 +145,8 @@ class Family:
         point = _tuple_of(size)
         if min(point) < 1:
             raise FamilyError(f"the {_tell_dims(self.dims)} is {size}; it must be at least 1")
-        sizes = [int(value) for value in self.sizes.values(point)]  # no fractions: see _judge
+        # There are no fractions: see `_judge_growth`.
+        sizes = [int(value) for value in self.sizes.values(point)]
         for row, bytes in enumerate(sizes):
             if not 0 <= bytes <= MAX_BYTES:
                 recorded = listed(list(map(str, self.recorded)), quote=False)
@@ -168,7 +169,7 @@ def _tell_dims(dims: tuple[str, ...]) -> str:
     return "batch size" if dims == _BATCH else ", ".join(dims)
 
 
-def describe_point(dims: Sequence[str], point: Sequence[int]) -> str:
+def _describe_point(dims: Sequence[str], point: Sequence[int]) -> str:
     """Return a size for people: "batch=2, tokens=16"."""
     return ", ".join(f"{name}={value}" for name, value in zip(dims, point, strict=True))
 
