@@ -193,24 +193,32 @@ def plan_memories(
         for mem_id, size in enumerate(one.sizes)
         if size
     ]
-    offsets: dict[tuple[Spec | str | None, int], int] = {}  # of tensors and regions, by memory
+    offsets: _Offsets = {}
     used: dict[int, int] = {}
-    together = [each for each in rows if banks and each.mem_id in (None, *banks.memories)]
+    step, numbered = math.lcm(alignment, unit), banks.memories if banks else {}
+    together: list[_Row] = []
     by_memory: dict[int, list[_Row]] = {}
     for each in rows:
-        if each.mem_id is not None and not (banks and each.mem_id in banks.memories):
+        if each.mem_id is None or each.mem_id in numbered:
+            together.append(each)
+        else:
             by_memory.setdefault(each.mem_id, []).append(each)
     for mem_id, own in sorted(by_memory.items()):
-        problem = _make_problem(own, math.lcm(alignment, unit), taken[mem_id : mem_id + 1])
+        problem = _make_problem(own, step, taken[mem_id : mem_id + 1])
         found = arrange(Plain(of_problem(problem), f"memory {mem_id}"))
         for each, id in zip(own, problem.ids, strict=True):
             offsets[each.what, mem_id] = found.plan.offset(id)
-        used[mem_id] = found.arena + padding
+        used[mem_id] = found.arena
     if banks and together:
         accesses = _add_accesses(homes, banks.accesses)
-        both = math.lcm(alignment, unit)
-        _assign_rows(together, banks, accesses, both, taken, padding, offsets, used)
+        in_banks, ends = _assign_rows(together, banks, accesses, step, taken, padding)
+        offsets |= in_banks
+        used |= ends
+    used = {mem_id: size + padding for mem_id, size in used.items()}
     return _lay_out(homes, regions, offsets, used, taken)
+
+
+_Offsets = dict[tuple[Spec | str | None, int], int]  # of tensors and regions, by memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +251,8 @@ def _assign_rows(
     alignment: int,
     taken: Sequence[int],
     padding: int,
-    offsets: dict[tuple[Spec | str | None, int], int],
-    used: dict[int, int],
-) -> None:
-    """Assign rows to banks, and add their offsets and what each bank needs."""
-    numbers = {memory.name: mem_id for mem_id, memory in banks.memories.items()}
+) -> tuple[_Offsets, dict[int, int]]:
+    """Assign rows to banks, and return their offsets, and what each bank needs without padding."""
     last = max(each.last for each in rows)
     first = min(each.first for each in rows)
     # What sub-modules have at the bottom of a bank is a buffer that is always there.
@@ -283,13 +288,12 @@ def _assign_rows(
         timeout=banks.timeout,
         nodes=banks.nodes,
     )
-    row_of = {each.name: each for each in rows}
-    for memory, plan in zip(found.memories, found.plans, strict=True):
-        mem_id = numbers[memory.name]
-        for id in plan.ids:
-            offsets[row_of[id].what, mem_id] = plan.offset(id)
-        if plan.ids:
-            used[mem_id] = (plan.peak or 0) + padding
+    what_is = {each.name: each.what for each in rows}
+    plans = dict(zip(banks.memories, found.plans, strict=True))
+    offsets = {
+        (what_is[id], mem_id): plan.offset(id) for mem_id, plan in plans.items() for id in plan.ids
+    }
+    return offsets, {mem_id: plan.peak or 0 for mem_id, plan in plans.items() if plan.ids}
 
 
 def _add_accesses(
@@ -311,7 +315,7 @@ def _count_of(what: Spec | str | None, accesses: Mapping[Spec, tuple[int, int]])
 def _lay_out(
     homes: Mapping[Spec, tuple[Spec, int]],
     regions: Sequence[Region],
-    offsets: Mapping[tuple[Spec | str | None, int], int],
+    offsets: _Offsets,
     used: Mapping[int, int],
     taken: Sequence[int],
 ) -> Layout:
