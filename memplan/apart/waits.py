@@ -10,7 +10,7 @@ the least penalty says which waits are worth it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,6 @@ from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.plan import Plan, Status
 from memplan.planning import load_model
 from memplan.problem import Problem
-from memplan.problem.columns import Column
 from memplan.referee import verify
 from memplan.sources import Loaded, lay_out_again, of_graph
 
@@ -136,10 +135,14 @@ class _PairsOfStreams:
                 f"{len(pairs):,} pairs of buffers are unsafe together, which is too many to plan "
                 f"waits for; the most are {_MOST_PAIRS:,}"
             )
-        swap = layout.problem.start[pairs[:, 0]] > layout.problem.start[pairs[:, 1]]
-        self._pairs: Column = np.where(swap[:, None], pairs[:, ::-1], pairs)  # the earlier first
-        # By pair: on each stream, the last place that the maker of the second waits for; and it.
-        self._waits = [self._find_waits(a, b) for a, b in self._pairs.tolist()]
+        self._pairs = [(a, b) for a, b in pairs.tolist()]
+        start = layout.problem.start.tolist()
+        # By pair that can wait: the maker of the later one; by stream the last user of the other.
+        self._waits: dict[tuple[int, int], tuple[int, dict[int, int]]] = {}
+        for pair in self._pairs:
+            waits = self._find_waits(*sorted(pair, key=lambda row: start[row]))
+            if waits is not None:
+                self._waits[pair] = waits
         self._cost = self._find_costs()
 
     def _find_waits(self, a: int, b: int) -> tuple[int, dict[int, int]] | None:
@@ -154,58 +157,42 @@ class _PairsOfStreams:
             last[int(self._freedom.stream[user])] = user
         return maker, last
 
-    def _find_costs(self) -> list[int]:
+    def _find_costs(self) -> dict[tuple[int, int], int]:
         """Return by pair how many pairs of operators its waits alone put in order."""
         free = self._freedom
-        by_maker: dict[int, list[int]] = {}
-        for number, waits in enumerate(self._waits):
-            if waits is not None:
-                by_maker.setdefault(waits[0], []).append(number)
+        by_maker: dict[int, list[tuple[int, int]]] = {}
+        for pair, (maker, _) in self._waits.items():
+            by_maker.setdefault(maker, []).append(pair)
         latest = free.latest.astype(np.int64)
         latest[np.arange(len(latest)), free.stream] = free.place  # each comes after itself
-        costs = [0] * len(self._waits)
-        for maker, numbers in by_maker.items():
-            until = np.array([self._reach(latest, number) for number in numbers])
+        costs: dict[tuple[int, int], int] = {}
+        for maker, pairs in by_maker.items():
+            # By stream: the last place that is over when the maker may begin.
+            users = [list(self._waits[pair][1].values()) for pair in pairs]
+            until = np.array([latest[each].max(axis=0) for each in users])
             later = latest[:, free.stream[maker]] >= free.place[maker]  # and the maker itself
-            total = np.zeros(len(numbers), np.int64)
+            total = np.zeros(len(pairs), np.int64)
             for stream in range(latest.shape[1]):
                 others = np.sort(latest[later & (free.stream != stream), stream])
                 sums = np.concatenate([[0], np.cumsum(others)])
                 below = np.searchsorted(others, until[:, stream])
                 total += below * until[:, stream] - sums[below]
-            for number, cost in zip(numbers, total.tolist(), strict=True):
-                costs[number] = max(1, cost)
+            costs.update(zip(pairs, (max(1, cost) for cost in total.tolist()), strict=True))
         return costs
 
-    def _reach(self, latest: Column, number: int) -> Column:
-        """Return by stream the last place that is over when the maker of a pair may begin."""
-        waits = self._waits[number]
-        assert waits is not None
-        reach: Column = latest[list(waits[1].values())].max(axis=0)
-        return reach
-
-    def ask(self, given: Problem, refused: Iterable[tuple[int, int]]) -> tuple[Pairs, Problem]:
+    def ask(self, given: Problem, refused: Collection[tuple[int, int]]) -> tuple[Pairs, Problem]:
         """Return the pairs that may share at a price, and the problem in which others may not."""
-        apart = {tuple(sorted(pair)) for pair in refused}
-        priced, barred = [], []
-        for number, (a, b) in enumerate(self._pairs.tolist()):
-            pair = (min(a, b), max(a, b))
-            if self._waits[number] is None or pair in apart:
-                barred.append(pair)
-            else:
-                priced.append((*pair, self._cost[number]))
-        first, second, cost = np.ascontiguousarray(np.array(priced, np.int64).reshape(-1, 3).T)
+        priced = [pair for pair in self._pairs if pair in self._cost and pair not in refused]
+        table = [(*pair, self._cost[pair]) for pair in priced]
+        first, second, cost = np.ascontiguousarray(np.array(table, np.int64).reshape(-1, 3).T)
+        barred = [pair for pair in self._pairs if pair not in self._cost or pair in refused]
         return Pairs(first, second, cost), given.with_conflicts(barred)
 
     def arcs(self, met: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """Return what has to wait for what: for each maker, one operator of each other stream."""
-        wanted = {tuple(sorted(pair)) for pair in met}
         last: dict[tuple[int, int], int] = {}
-        for number, pair in enumerate(self._pairs.tolist()):
-            waits = self._waits[number]
-            if tuple(sorted(pair)) not in wanted or waits is None:
-                continue
-            maker, users = waits
+        for pair in met:
+            maker, users = self._waits[pair]
             for stream, user in users.items():
                 if self._freedom.latest[maker, stream] < self._freedom.place[user]:
                     last[maker, stream] = max(user, last.get((maker, stream), -1))
