@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from memplan.errors import PlanError, quoted
@@ -118,10 +119,14 @@ class Assigned:
         PlanError
             If no memory has such a buffer.
         """
-        for memory, plan in zip(self.memories, self.plans, strict=True):
-            if id in plan.ids:
-                return memory.name
-        raise PlanError(f"no memory has a buffer {quoted(id)}")
+        if id not in self._memories:
+            raise PlanError(f"no memory has a buffer {quoted(id)}")
+        return self._memories[id]
+
+    @cached_property
+    def _memories(self) -> dict[str, str]:
+        pairs = zip(self.memories, self.plans, strict=True)
+        return {id: memory.name for memory, plan in pairs for id in plan.ids}
 
     def __repr__(self) -> str:
         sizes = ", ".join(
