@@ -200,7 +200,7 @@ class _Range:
 
     def offset(self, id: str) -> int:
         """Return the address of a buffer."""
-        number = next(at for at, plan in enumerate(self.found.plans) if id in plan.ids)
+        number = next(at for at, plan in enumerate(self.found.plans) if id in plan)
         return self.bases[number] + self.found.plans[number].offset(id)
 
 
