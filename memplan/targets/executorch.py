@@ -29,6 +29,8 @@ from memplan.targets._executorch_pools import (
 
 __all__ = ["planner"]
 
+_WITHOUT_KERNEL = ("alloc", "free", "getitem", "view")  # nodes that only name memory
+
 
 def planner(
     solver: str = "auto",
@@ -140,17 +142,25 @@ def _count_accesses(graph_module: Any, specs: Sequence[Spec]) -> dict[Spec, tupl
     planned = set(map(id, specs))
     found: dict[Spec, list[int]] = {}
     for node in graph_module.graph.nodes:
-        if getattr(node.target, "__name__", "") in ("alloc", "view", "free"):
+        if getattr(node.target, "__name__", "") in _WITHOUT_KERNEL:
             continue
         own = _list_specs(node) if node.op in ("call_function", "placeholder") else ()
         made = [spec for spec in own if id(spec) in planned]
         for spec in made:
             found.setdefault(spec, [0, 0])[1] += 1
         for other in getattr(node, "all_input_nodes", ()):
-            for spec in _list_specs(other):
-                if id(spec) in planned and all(spec is not each for each in made):
+            for spec in _list_seen(other, planned):
+                if all(spec is not each for each in made):
                     found.setdefault(spec, [0, 0])[0] += 1
     return {spec: (reads, writes) for spec, (reads, writes) in found.items()}
+
+
+def _list_seen(node: Any, planned: set[int]) -> list[Spec]:
+    """Return the planned tensors whose bytes a reader of a node sees, through views too."""
+    found = [spec for spec in _list_specs(node) if id(spec) in planned]
+    if found or getattr(node.target, "__name__", "") != "view":
+        return found
+    return _list_seen(node.all_input_nodes[0], planned)
 
 
 def _names(graph_module: Any, specs: Sequence[Spec]) -> list[str]:

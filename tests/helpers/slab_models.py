@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from memplan.errors import MemplanError  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
@@ -16,6 +19,44 @@ from memplan.runtime.torch.extension import load  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
 
 nn = torch.nn
+
+
+class Access(NamedTuple):
+    """What an operator reads or writes: the address and the bytes of a storage."""
+
+    address: int
+    bytes: int
+    is_written: bool
+
+
+class Accesses(TorchDispatchMode):  # type: ignore[misc]
+    """Notes what each operator reads and writes; a view of a storage touches none of its bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Access] = []
+
+    def __torch_dispatch__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator, and look at its tensors."""
+        result = function(*args, **(kwargs or {}))
+        taken, made = _find_storages((args, kwargs)), _find_storages(result)
+        changed = [
+            value
+            for value, argument in zip(args, function._schema.arguments, strict=False)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        written = _find_storages(changed) | {at: made[at] for at in made if at not in taken}
+        if written:
+            self.seen += [Access(*each, False) for each in taken.items()]
+            self.seen += [Access(*each, True) for each in written.items()]
+        return result
+
+
+def _find_storages(held: Any) -> dict[int, int]:
+    """Return the bytes of all storages with some, by address."""
+    tensors = [each for each in tree_leaves(held) if isinstance(each, torch.Tensor)]
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return {each.data_ptr(): each.nbytes() for each in storages if each.nbytes()}
 
 
 def require_slab() -> Any:

@@ -7,11 +7,14 @@ import io
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from slab_models import (  # noqa: E402
+    Access,
+    Accesses,
     Calls,
     convolutions,
     image,
@@ -30,6 +33,7 @@ from memplan.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
+from memplan.view.words import assigned  # noqa: E402
 from memplan_lab.bench import models  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("native", "without_gradients")]
@@ -96,6 +100,54 @@ def test_two_memories_are_two_blocks() -> None:
         assert any(places and places <= memory for places in used)
     with pytest.raises(PlanError, match="fast"):
         Slab(replace(found, plans=found.plans[::-1]), trace)
+
+
+def watch(slab: Slab, x: Any) -> list[Access]:
+    """Return what the operators of a run read and write."""
+    with slab, Accesses() as run:
+        slab(x)
+        assert missed(slab) == 0
+    return run.seen
+
+
+@pytest.mark.parametrize("name", ["resnet", "mobilenet_v2"])
+def test_operators_move_the_planned_bytes_in_each_block(name: str) -> None:
+    """Tests the bytes of a run, by the addresses of its tensors, against what was planned.
+
+    Where each tensor has its own addresses, they say which buffer it is; so the accesses are known
+    with which the choice of memories is made. What kernels take for themselves is in no operator.
+    """
+    torch.manual_seed(0)
+    model, x = NETWORKS[name]()
+    trace = record(model.eval(), (x,))
+    problem = trace.problem()
+    starts = np.cumsum([0, *(-(-problem.size // 64) * 64)])
+    id_of = dict(zip(starts.tolist(), problem.ids, strict=False))
+    first = watch(Slab(Plan.of(problem, starts[:-1]), trace), x)
+    made = [each.address for each in first if each.is_written]
+    bases = [made[0] - start for start in id_of]
+    base = max(bases, key=lambda base: sum(address - base in id_of for address in made))
+    ids = [id_of.get(each.address - base) for each in first]
+    counted = dict.fromkeys(problem.ids, (0, 0))
+    for id, each in zip(ids, first, strict=True):
+        if id is not None:
+            reads, writes = counted[id]
+            counted[id] = reads + (not each.is_written), writes + each.is_written
+
+    fast = Memory("fast", solve(problem).peak // 2 // 64 * 64)
+    found = mp.assign(problem, [fast, Memory("slow", read=10, write=10)], counted)
+    offsets = {id: (at, plan.offset(id)) for at, plan in enumerate(found.plans) for id in plan.ids}
+    second = watch(Slab(found, trace), x)
+    moved, blocks = [[0, 0], [0, 0]], [set[int](), set[int]()]
+    for id, each in zip(ids, second, strict=True):
+        if id is not None:
+            at, offset = offsets[id]
+            blocks[at].add(each.address - offset)
+            moved[at][each.is_written] += each.bytes
+    assert [len(begins) for begins in blocks] == [1, 1]
+    assert [tuple(each) for each in moved] == assigned.count_bytes(found)
+    assert sum(moved[0]) + 10 * sum(moved[1]) == found.traffic
+    assert min(moved[1]) > 0
 
 
 def two_branches() -> Any:
