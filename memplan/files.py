@@ -114,7 +114,7 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
     name = ""
     try:
         for name, data in outputs.items():
-            if not _is_special(name):
+            if not is_special(name):
                 target = os.path.realpath(name)
                 staged[name] = target, Staged(target)
                 staged[name][1].write(data)
@@ -224,7 +224,8 @@ def _open_nameless(folder: str) -> int | None:
     return None
 
 
-def _is_special(name: str) -> bool:
+def is_special(name: str) -> bool:
+    """Whether the path is a pipe or a device, or a folder: no file that can be replaced."""
     return os.path.exists(name) and not os.path.isfile(name)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from memplan.errors import FormatError, MemplanError, quoted
-from memplan.files import read_text, write_bytes, write_files, write_text
+from memplan.files import is_special, read_text, write_bytes, write_files, write_text, writing
 from memplan.formats import interference, json, minimalloc_csv, trace_json
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.plan import Plan
@@ -68,13 +68,16 @@ def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Proble
     """
     limit = take_capacity(capacity)
     text = read_text(path)
-    read = json.read_problem if _is_json(text) else minimalloc_csv.read_problem
-    return read(text, os.fspath(path), capacity=limit)
+    name = os.fspath(path)
+    if _is_json(text):
+        return json.read_problem(text, name, capacity=limit)
+    return minimalloc_csv.read_problem(text, name, capacity=limit, beside=_read_beside(name))
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
     """Read a plan from a file, CSV (ours or MiniMalloc's own) or JSON.
 
+    Beside a table in CSV that memplan wrote, `path.memplan` has its status, bound and fingerprint.
     The plan is not checked against a problem; `memplan.verify` does that.
 
     Raises
@@ -82,9 +85,10 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     FormatError
         `path:line: ` and one sentence, for everything that is wrong with the file.
     """
-    text = read_text(path)
-    read = json.read_plan if _is_json(text) else minimalloc_csv.read_plan
-    return read(text, os.fspath(path))
+    text, name = read_text(path), os.fspath(path)
+    if _is_json(text):
+        return json.read_plan(text, name)
+    return minimalloc_csv.read_plan(text, name, _read_beside(name))
 
 
 def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
@@ -105,7 +109,7 @@ def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
             name,
             "this is a plan in JSON, which has no lifetimes: give its problem or model first",
         )
-    return minimalloc_csv.read_planned(text, name)
+    return minimalloc_csv.read_planned(text, name, _read_beside(name))
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
@@ -128,6 +132,9 @@ def save(
     problem: Asked | None = None,
 ) -> None:
     """Write a problem, plan or trace to a file; on an error the old file stays as it was.
+
+    A plan in CSV is the plain table. Its status, bound and fingerprint go to `path.memplan`, unless
+    the path is a pipe or a device.
 
     Parameters
     ----------
@@ -165,11 +172,10 @@ def save(
         owner = None if problem is None else problem_of(problem)
         if format in ("dot", "graphml"):
             raise MemplanError(f"{_NAMES[format]} cannot store a plan; write it as CSV or JSON")
-        text = (
-            json.write_plan(what)
-            if format == "json"
-            else minimalloc_csv.write_plan(owner, what, dialect)
-        )
+        if format == "csv":
+            _write_table(path, minimalloc_csv.write_plan(owner, what, dialect), what)
+            return
+        text = json.write_plan(what)
     else:
         asked = problem_of(what)
         if format == "csv":
@@ -183,6 +189,23 @@ def choose_format(path: str | os.PathLike[str]) -> Format:
     """Return the format that the suffix of a name asks for; CSV if it is none of the others."""
     name = os.fspath(path).lower()
     return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), "csv")
+
+
+def _write_table(path: str | os.PathLike[str], table: str, plan: Plan) -> None:
+    """Write a plan in CSV with the file beside it, or neither."""
+    name = os.fspath(path)
+    if is_special(name):
+        write_text(name, table)
+        return
+    with writing(name):
+        claims = minimalloc_csv.write_claims(plan, table)
+        write_files({name: table.encode(), name + minimalloc_csv.BESIDE: claims.encode()})
+
+
+def _read_beside(name: str) -> str | None:
+    """Return the file with the claims of a table, or `None` if there is none."""
+    beside = name + minimalloc_csv.BESIDE
+    return read_text(beside) if os.path.isfile(beside) else None
 
 
 def _is_json(text: str) -> bool:

@@ -5,10 +5,14 @@ half-open, or `start`/`begin` and `end`, where the end is inclusive; `size`; and
 `alignment`, `hint`, `gaps` (`3-7@0:128 9-12`: times, with or without a window) and `offset`, which
 is a pin in a problem and the answer in a plan. A `hint` or a pin that is -1 or empty is none.
 
-A plan that memplan writes ends with a blank line, at which MiniMalloc's own reader stops, and a
-comment with what the columns cannot contain:
+What the columns of a plan cannot contain is in a file beside the table, `plan.csv.memplan`, so that
+the table itself is plain for any reader of CSV. The last word is the hash of the table: a file
+beside a table that has changed is not read.
 
-    # memplan plan 1 status=optimal peak=12 lower_bound=12 capacity=12 problem=sha256:...
+    # memplan plan 1 status=optimal peak=12 lower_bound=12 problem=sha256:... table=sha256:...
+
+Earlier versions wrote this line, without the hash, behind the table and a blank line; it is read
+there too.
 
 A problem in CSV has no capacity, reserved ranges, conflicts and groups, and a plan in CSV has no
 `stats` and no `conflict`. JSON has all of them.
@@ -40,8 +44,13 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _TRAILER = "# memplan plan "
 
+# The file with the claims of a plan has the name of the table and this behind it.
+BESIDE = ".memplan"
 
-def read_problem(text: str, name: str, *, capacity: int | None = None) -> Problem:
+
+def read_problem(
+    text: str, name: str, *, capacity: int | None = None, beside: str | None = None
+) -> Problem:
     """Read a problem.
 
     Parameters
@@ -52,20 +61,24 @@ def read_problem(text: str, name: str, *, capacity: int | None = None) -> Proble
         The name of the file in errors.
     capacity
         The problem's capacity, which is not in the file.
+    beside
+        The file beside it, if there is one; with it, the table may turn out to be a plan.
 
     Raises
     ------
     FormatError
         One sentence with the file, the line if it is known, and the field.
     """
-    table = _Table.of(text, name)
+    table = _Table.of(text, name, beside)
     if table.trailer is not None:
-        line = table.trailer[0]
+        _, line, where = table.trailer
+        if where != name:
+            raise FormatError(name, f"this is a plan, as {where} says, not a problem")
         raise FormatError(name, "this is a plan, as its last line says, not a problem", line=line)
     return _make_problem(table, pin=table.integers("offset"), capacity=capacity)
 
 
-def read_planned(text: str, name: str) -> tuple[Problem, Plan]:
+def read_planned(text: str, name: str, beside: str | None = None) -> tuple[Problem, Plan]:
     """Read a plan, and its problem as far as the file contains it.
 
     The plan loses the fingerprint of the original problem, because that may have had constraints
@@ -76,7 +89,7 @@ def read_planned(text: str, name: str) -> tuple[Problem, Plan]:
     FormatError
         One sentence with the file, the line where it is known, and the field.
     """
-    table = _Table.of(text, name)
+    table = _Table.of(text, name, beside)
     plan = _make_plan(table)
     problem = _make_problem(table, capacity=plan.capacity)
     answer = {"status": plan.status, "lower_bound": plan.lower_bound, "solver": plan.solver}
@@ -106,15 +119,22 @@ def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
     return _format_table(columns)
 
 
-def read_plan(text: str, name: str) -> Plan:
-    """Read a plan of memplan, or one of MiniMalloc; that has only offsets, and is `feasible`.
+def read_plan(text: str, name: str, beside: str | None = None) -> Plan:
+    """Read a plan: offsets, which are `feasible`, with what the file beside it claims.
+
+    Parameters
+    ----------
+    text, name
+        The table, and its name in errors.
+    beside
+        The file with claims, if there is one.
 
     Raises
     ------
     FormatError
         One sentence with the file, the line where it is known, and the field.
     """
-    return _make_plan(_Table.of(text, name))
+    return _make_plan(_Table.of(text, name, beside))
 
 
 def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-upper") -> str:
@@ -144,7 +164,12 @@ def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-up
         raise PlanError("the plan was made for another problem: the fingerprints differ")
     columns = _problem_columns(problem, dialect)
     columns["offset"] = (str(plan.offset(id)) for id in problem.ids)
-    return f"{_format_table(columns)}\n{_format_trailer(plan)}\n"
+    return _format_table(columns)
+
+
+def write_claims(plan: Plan, table: str) -> str:
+    """Format what a table cannot contain: the file beside what `write_plan` returned."""
+    return f"{_format_trailer(plan)} {_name_table(table)}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +180,10 @@ class _Table:
     header: Header
     columns: dict[str, list[str]]
     lines: list[int]  # the line of every row
-    trailer: tuple[int, str] | None  # the line and the text of the comment that ends a plan
+    trailer: tuple[str, int, str] | None  # the claims of a plan: their text, line and file
 
     @classmethod
-    def of(cls, text: str, name: str) -> _Table:
+    def of(cls, text: str, name: str, beside: str | None = None) -> _Table:
         comments: list[tuple[int, str]] = []
         found = records(text, name, comments)
         line, names = next(found, (0, None))
@@ -175,9 +200,13 @@ class _Table:
                 raise FormatError(name, _describe_count(fields, names), line=line)
             cells += fields
             lines.append(line)
-        trailers = [comment for comment in comments if comment[1].startswith(_TRAILER)]
+        trailers = [(text, line, name) for line, text in comments if text.startswith(_TRAILER)]
         if len(trailers) > 1:
-            raise FormatError(name, "the file ends a plan twice", line=trailers[1][0])
+            raise FormatError(name, "the file ends a plan twice", line=trailers[1][1])
+        if not trailers and beside is not None:
+            claims, _, named = beside.strip().rpartition(" ")
+            if named == _name_table(text):
+                trailers.append((claims, 1, name + BESIDE))
         return cls(
             name,
             header,
@@ -300,7 +329,7 @@ def _cut_gaps(gaps: GapColumns, start: Column, end: Column) -> GapColumns:
 def _make_plan(table: _Table) -> Plan:
     start, end = table.lifetimes()
     size, offset = table.required("size"), table.required("offset")
-    claims = {} if table.trailer is None else _read_trailer(*table.trailer, table.name)
+    claims = {} if table.trailer is None else _read_trailer(*table.trailer)
     peak, bound = claims.get("peak"), claims.get("lower_bound", 0)
     if "status" in claims:
         claims["status"] = Status(restate(claims["status"], "capacity" in claims, peak, bound))
@@ -365,6 +394,13 @@ def _format_trailer(plan: Plan) -> str:
     return f"{_TRAILER}1 {' '.join(said)}"
 
 
+def _name_table(text: str) -> str:
+    """Return the word by which a file beside a table names it, with any line ends."""
+    from hashlib import sha256
+
+    return f"table=sha256:{sha256(text.replace(chr(13), '').encode()).hexdigest()}"
+
+
 def _parse_whole(text: str) -> int:
     if _WHOLE.fullmatch(text) is None:
         raise ValueError(text)
@@ -381,8 +417,10 @@ _CLAIMS: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
-def _read_trailer(line: int, text: str, name: str) -> dict[str, Any]:
+def _read_trailer(text: str, line: int, name: str) -> dict[str, Any]:
     """Return the claims of a plan as the arguments of `Plan`."""
+    if not text.startswith(_TRAILER):
+        raise FormatError(name, "this is no file with the claims of a plan", line=line)
     version, *parts = text.removeprefix(_TRAILER).split()
     if version != "1":
         message = f"the plan has version {quoted(version)}; this memplan reads version 1"

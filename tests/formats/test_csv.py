@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.formats import load, load_plan
+from memplan.formats import load, load_plan, save
 from memplan.formats._records import cell, records
 from memplan.formats.minimalloc_csv import (
     DIALECTS,
     Dialect,
     read_plan,
     read_problem,
+    write_claims,
     write_plan,
     write_problem,
 )
@@ -169,14 +172,15 @@ class TestRoundTrip:
         """Tests that a plan survives every dialect, but for its stats and conflict."""
         problem = data.draw(strategies.problems(names=strategies.ids()))
         plan = data.draw(strategies.plans(problem, with_offsets=True))
-        again = read_plan(write_plan(problem, plan, dialect), "p")
+        table = write_plan(problem, plan, dialect)
+        again = read_plan(table, "p", write_claims(plan, table))
         kept = ("status", "peak", "lower_bound", "capacity", "solver", "ids", "fingerprint")
         assert {n: getattr(again, n) for n in kept} == {n: getattr(plan, n) for n in kept}
         assert again.offsets is not None
         assert plan.offsets is not None
         assert again.offsets.tolist() == plan.offsets.tolist()
         assert again.size.tolist() == problem.size.tolist()
-        assert write_plan(None, again, dialect).splitlines()[-1].startswith("# memplan plan 1 ")
+        assert read_plan(write_plan(None, again, dialect), "p") == read_plan(table, "p")
 
     @given(st.lists(st.lists(strategies.any_text(), min_size=1), min_size=1))
     def test_reads_what_the_csv_module_writes(self, rows: list[list[str]]) -> None:
@@ -224,16 +228,58 @@ class TestRoundTrip:
 class TestPlans:
     """Plans of ours and of MiniMalloc."""
 
-    def test_text(self, five: Problem, five_offsets: list[int]) -> None:
-        """Tests the text: MiniMalloc's columns, a blank line where it stops, our claims."""
+    def test_text(self, five: Problem, five_offsets: list[int], tmp_path: Path) -> None:
+        """Tests the plain table, which any reader of CSV reads, and the claims beside it."""
         plan = Plan.of(five, five_offsets, status=Status.OPTIMAL, lower_bound=12, solver="exact")
-        lines = write_plan(five, plan).splitlines()
+        save(plan, tmp_path / "p.csv")
+        text = (tmp_path / "p.csv").read_text()
+        lines = text.splitlines()
         assert lines[:2] == ["id,lower,upper,size,offset", "b1,0,3,4,8"]
-        assert lines[6:] == [
-            "",
+        assert [int(row["offset"]) for row in csv.DictReader(io.StringIO(text))] == five_offsets
+        assert [list(map(int, line.split(",")[1:]))[-1] for line in lines[1:]] == five_offsets
+        claims, _, named = (tmp_path / "p.csv.memplan").read_text().rpartition(" ")
+        assert claims == (
             "# memplan plan 1 status=optimal peak=12 lower_bound=12 capacity=12 solver=exact "
-            f"problem={five.fingerprint}",
-        ]
+            f"problem={five.fingerprint}"
+        )
+        assert named == f"table=sha256:{sha256(text.encode()).hexdigest()}\n"
+        again = load_plan(tmp_path / "p.csv")
+        assert (again.status, again.fingerprint) == (Status.OPTIMAL, five.fingerprint)
+        (tmp_path / "p.csv").write_bytes(text.replace("\n", "\r\n").encode())
+        assert load_plan(tmp_path / "p.csv").status == Status.OPTIMAL
+
+    def test_of_earlier_versions(self, five: Problem, five_offsets: list[int]) -> None:
+        """Tests that claims behind a table and a blank line are read as those beside it."""
+        plan = Plan.of(five, five_offsets, status=Status.OPTIMAL, lower_bound=12, solver="exact")
+        table = write_plan(five, plan)
+        line = write_claims(plan, table).rpartition(" ")[0]
+        again = read_plan(f"{table}\n{line}\n", "p")
+        assert again == read_plan(table, "p", write_claims(plan, table))
+        assert (again.lower_bound, again.fingerprint) == (12, five.fingerprint)
+
+    def test_claims_of_another_table(self, five: Problem, five_offsets: list[int]) -> None:
+        """Tests that a file of claims counts for the table that it names alone."""
+        plan = Plan.of(five, five_offsets, status=Status.OPTIMAL, lower_bound=12)
+        table = write_plan(five, plan)
+        claims = write_claims(plan, table)
+        changed = read_plan(table.replace("b5,0,21,4,0", "b5,0,21,4,12"), "p", claims)
+        assert (changed.status, changed.peak, changed.fingerprint) == (Status.FEASIBLE, 16, None)
+        for other in ("", "# memplan plan 1", "nothing of ours\n"):
+            assert read_plan(table, "p", other).status == Status.FEASIBLE
+        with pytest.raises(FormatError, match=r"^p.memplan:1: the plan has \"prize=4\""):
+            read_plan(table, "p", claims.replace("status", "prize=4 status"))
+        with pytest.raises(FormatError, match=r"^p.memplan:1: this is no file with the claims"):
+            read_plan(table, "p", claims.replace("# memplan plan", "# plan"))
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+    def test_to_a_pipe(self, five: Problem, five_offsets: list[int], tmp_path: Path) -> None:
+        """Tests that nothing is written beside a pipe."""
+        os.mkfifo(tmp_path / "pipe")
+        end = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        save(Plan.of(five, five_offsets), tmp_path / "pipe")
+        assert os.read(end, 1 << 16).startswith(b"id,lower,upper,size,offset\nb1")
+        os.close(end)
+        assert os.listdir(tmp_path) == ["pipe"]
 
     def test_of_minimalloc(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that a plan without our last line is read, and held against its problem."""
@@ -396,8 +442,13 @@ class TestBadFiles:
 
     def test_a_plan_is_no_problem(self, five: Problem, five_offsets: list[int]) -> None:
         """Tests that the offsets of a plan are not taken for pins."""
-        text = write_plan(five, Plan.of(five, five_offsets))
-        assert refusal(text) == "p.csv:8: this is a plan, as its last line says, not a problem"
+        plan = Plan.of(five, five_offsets)
+        table = write_plan(five, plan)
+        claims = write_claims(plan, table)
+        said = f"{table}\n{claims.rpartition(' ')[0]}\n"
+        assert refusal(said) == "p.csv:8: this is a plan, as its last line says, not a problem"
+        with pytest.raises(FormatError, match=r"^p.csv: this is a plan, as p.csv.memplan says"):
+            read_problem(table, "p.csv", beside=claims)
 
     @pytest.mark.parametrize(
         ("data", "sentence"),

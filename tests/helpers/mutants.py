@@ -411,7 +411,8 @@ def _readers(folder: Path) -> list[_Reader]:
     csv_problems = [minimalloc_csv.write_problem(problem, d) for d in minimalloc_csv.DIALECTS]
     rich = json_format.write_problem(_rich())
     proof = _proof(problem, folder)
-    plan_csv = minimalloc_csv.write_plan(problem, plan)
+    table = minimalloc_csv.write_plan(problem, plan)
+    plan_csv = f"{table}\n{minimalloc_csv.write_claims(plan, table).rpartition(' ')[0]}\n"
     plan_json = json_format.write_plan(plan)
     models, pickles, messages = _onnx_models(), _snapshots(), [_hlo()]
     text, archive = _report(), json.dumps(_program())
