@@ -21,6 +21,7 @@ _KINDS = {
     "cuda-snapshot": "a CUDA memory snapshot of PyTorch",
     "trace": "a recorded run of a PyTorch model",
     "graph": "a graph in memplan's own format",
+    "openvino": "an OpenVINO model",
     "xla": "a dump of XLA",
     "onnx": "an ONNX model",
     "csv": "a problem in CSV",

@@ -53,6 +53,7 @@ _SHARED: Mapping[str, Mapping[str, Shared]] = {
         "com.microsoft.NcclAllReduce com.microsoft.NcclAllGather com.microsoft.NcclReduceScatter "
         "com.microsoft.AllReduce com.microsoft.AllGather com.microsoft.AllToAll",
     ),
+    "openvino": _table("Multinomial RandomUniform", "Assign ReadValue"),
     "torch": _table(
         "_efficient_attention_forward _fused_dropout _scaled_dot_product_attention_math "
         "_scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention "
@@ -159,6 +160,8 @@ def _is_known(source: str, operator: Operator) -> bool:
         return type_ in _TFLITE_PURE or (type_ == type_.upper() and type_ != "CUSTOM")
     if source == "onnx":
         return "." not in type_ or type_.startswith(_ONNX_DOMAINS)
+    if source == "openvino":
+        return "." not in type_  # types outside of the operation sets have their name before it
     if source == "torch":
         space, dot, _ = type_.partition(".")
         return not dot or space in _TORCH_SPACES | _WORLDS

@@ -52,6 +52,7 @@ _SOURCES = {
     "cuda-snapshot": "memplan.sources.cuda_snapshot",
     "trace": "memplan.sources.trace_json",
     "graph": "memplan.sources.graph_json",
+    "openvino": "memplan.sources.openvino",
     "xla": "memplan.sources.xla",
     "onnx": "memplan.sources.onnx",
 }
@@ -248,7 +249,7 @@ def find_extra(path: str | os.PathLike[str]) -> str | None:
     return name if needs else None
 
 
-_SUFFIXES = (".onnx", ".tflite", ".pt2", ".pickle", ".hlo.pb", ".csv", ".json")
+_SUFFIXES = (".onnx", ".tflite", ".pt2", ".xml", ".pickle", ".hlo.pb", ".csv", ".json")
 _MOST_ENTRIES = 1000  # of a folder that are looked through
 
 

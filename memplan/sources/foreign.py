@@ -13,7 +13,6 @@ from typing import Final
 
 from memplan.sources._no_models import NO_MODELS, XLA_DUMP
 from memplan.sources._recognise import (
-    COMMENTS,
     ForeignFormat,
     has_identifier,
     holds,
@@ -165,11 +164,6 @@ _FORMATS: Final = (
             'module.load_state_dict(safetensors.torch.load_file("{name}"))',
             *_EXPORT,
         ),
-    ),
-    ForeignFormat(
-        is_text(rf"(?:<\?xml[^>]*>\s*)?{COMMENTS}<net\s+name="),
-        "an OpenVINO model, which memplan does not read",
-        ("plan the model that it was converted from:", "memplan plan {stem}.onnx"),
     ),
     ForeignFormat(
         is_text(

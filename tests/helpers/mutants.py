@@ -21,6 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import openvino_models
+
 from memplan import Problem, formats, sources
 from memplan.files import of_file
 from memplan.formats import json as json_format
@@ -28,7 +30,7 @@ from memplan.formats import minimalloc_csv, trace_json
 from memplan.plan import Plan
 from memplan.problem import Buffer
 from memplan.referee import verify_proof
-from memplan.sources import cuda_snapshot, graph_json, tflite, torch_export, xla
+from memplan.sources import cuda_snapshot, graph_json, openvino, tflite, torch_export, xla
 from memplan.sources import onnx as onnx_source
 from memplan.sources.loaded import of_graph
 from memplan.sources.options import Options
@@ -441,6 +443,8 @@ def _readers(folder: Path) -> list[_Reader]:
                 lambda t: verify_proof(problem, t.splitlines(keepends=True)), None),
         _Reader("pt2", 15, [archive], change_archive, on_disk(torch_export.read), place),
         _Reader("onnx", 25, models, change_message, on_disk(onnx_source.read), place),
+        _Reader("openvino", 40, [openvino_models.small()], change_text,
+                on_disk(openvino.read), place),
         _Reader("door", 15, every, either, door, place),
     ]  # fmt: skip
 

@@ -91,12 +91,6 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
         "is a safetensors file",
         'load_file("m.safetensors")',
     ),
-    "OpenVINO": (
-        "m.xml",
-        lambda: b'<?xml version="1.0"?>\n<net name="IR" version="11">\n<layers>',
-        "is an OpenVINO model",
-        "memplan plan m.onnx",
-    ),
     "StableHLO": (
         "m.mlir",
         lambda: b"#loc = loc(unknown)\nmodule @jit_f attributes {mhlo.num_partitions = 1 : i32} {",
