@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memplan.envelopes import Envelope, envelope
     from memplan.errors import (
         FormatError,
+        InfeasibleError,
         MemplanError,
         MissingExtraError,
         PlanError,
@@ -64,6 +65,7 @@ __all__ = [
     "Envelope",
     "FormatError",
     "Gap",
+    "InfeasibleError",
     "Interrupted",
     "Loaded",
     "Memory",
@@ -141,6 +143,7 @@ _HOMES = {
     "Gap": "memplan.problem",
     "Interrupted": "memplan.solvers",
     "Loaded": "memplan.sources",
+    "InfeasibleError": "memplan.errors",
     "MemplanError": "memplan.errors",
     "MissingExtraError": "memplan.errors",
     "Plan": "memplan.plan",

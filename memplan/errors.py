@@ -71,6 +71,10 @@ class PlanError(MemplanError):
     """A plan, or an order of operators, that breaks its problem or contradicts itself."""
 
 
+class InfeasibleError(PlanError):
+    """It is proved that there is no plan; the sentence says what does not fit."""
+
+
 class ProofError(MemplanError):
     """A proof that is not valid; the sentence says what is wrong with it.
 

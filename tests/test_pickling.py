@@ -18,7 +18,7 @@ import pytest
 import strategies_graph
 
 import memplan as mp
-from memplan.errors import FormatError, PlanError
+from memplan.errors import FormatError, InfeasibleError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources import Loaded, of_graph
 
@@ -119,6 +119,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Envelope": lambda: mp.envelope(grow, {"batch": range(1, 9)}),
     "FormatError": lambda: FormatError("x.csv", "is empty", line=3),
     "Gap": lambda: BUFFERS[0].gaps[0],
+    "InfeasibleError": lambda: InfeasibleError("no"),
     "Interrupted": lambda: mp.Interrupted(mp.solve(BUFFERS)),
     "Loaded": make_loaded,
     "Memory": lambda: mp.Memory("sram", 64),

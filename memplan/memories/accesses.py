@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from memplan.errors import MemplanError, quoted
+from memplan.errors import MemplanError, quoted, shown
 from memplan.graph import Graph, Kind, Operator
 from memplan.graph.layout import Layout
 from memplan.problem import Problem
@@ -67,8 +67,12 @@ def sum_bytes(accesses: Iterable[Sequence[Access]]) -> list[tuple[int, int]]:
     return [(sum(each.read for each in row), sum(each.written for each in row)) for row in accesses]
 
 
-def _is_timed(given: Given) -> bool:
-    return len(given) == 0 or not isinstance(given[0], (int, np.integer))
+def _is_timed(given: Any) -> bool:
+    return _is_row(given) and all(_is_row(each) and len(each) == 3 for each in given)
+
+
+def _is_row(given: Any) -> bool:
+    return isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
 
 
 def list_accesses(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[tuple[Access, ...]]:
@@ -127,6 +131,11 @@ def _write_and_read(start: int, end: int, size: int) -> tuple[Access, ...]:
 
 def _check_times(problem: Problem, row: int, times: Sequence[Any]) -> tuple[int, int]:
     label = quoted(problem.ids[row])
+    if not _is_row(times) or len(times) != 2:
+        raise MemplanError(
+            f"the accesses of {label} are {shown(times)}; they are (reads, writes), or a list of "
+            "(time, reads, writes)"
+        )
     reads, writes = times
     return (
         check_whole(reads, f"the number of reads of {label}", 0, MAX_COUNT),

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from memplan import solvers
-from memplan.errors import PlanError
+from memplan.errors import InfeasibleError
 from memplan.memories.block_bounds import count_blocks, list_moments, sum_profile
 from memplan.memories.block_boxes import Box, Boxes
 from memplan.memories.block_shares import Shares
@@ -150,7 +150,7 @@ class BlockSearch:
 
         Raises
         ------
-        PlanError
+        InfeasibleError
             If an item fits into no block.
         """
         problem = self._problem
@@ -158,7 +158,7 @@ class BlockSearch:
         for number, rows in enumerate(self._items):
             plan = solvers.solve(problem.subset(rows).with_capacity(self._limit))
             if plan.offsets is None:
-                raise PlanError(
+                raise InfeasibleError(
                     f"{problem.label(int(rows[0]))} fits into no block of {self._limit} bytes "
                     "beside the reserved ranges"
                 )

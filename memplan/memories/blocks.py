@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from memplan.errors import PlanError
+from memplan.errors import InfeasibleError, PlanError
 from memplan.memories.block_search import BlockSearch, Placed
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget, load_model
@@ -166,7 +166,7 @@ def plan_blocks(
     )
     found.verify()
     if problem.capacity is not None and found.total > problem.capacity:
-        raise PlanError(_explain(found, problem.capacity))
+        raise _explain(found, problem.capacity)
     return found
 
 
@@ -181,11 +181,13 @@ def _list_plans(problem: Problem, limit: int, placed: Placed) -> tuple[Plan, ...
     return tuple(plans)
 
 
-def _explain(found: Blocks, capacity: int) -> str:
+def _explain(found: Blocks, capacity: int) -> PlanError:
     few = f"{found.count_bound} blocks of at most {found.limit} bytes"
     if found.total_bound > capacity:
-        return f"proved: the buffers do not fit into {few} with {capacity} bytes in all"
-    return (
+        return InfeasibleError(
+            f"proved: the buffers do not fit into {few} with {capacity} bytes in all"
+        )
+    return PlanError(
         f"no plan in {few} with {capacity} bytes in all was found; they need at least "
         f"{found.total_bound}"
     )

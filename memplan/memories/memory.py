@@ -58,8 +58,8 @@ class Memory:
 
 def check_memories(problem: Problem, memories: Sequence[Memory]) -> None:
     """Raise a `MemplanError` if memories contradict each other, or the alignments of buffers."""
-    if not memories:
-        raise MemplanError("there is no memory; name at least one")
+    if not memories or not all(isinstance(each, Memory) for each in memories):
+        raise MemplanError("memories is a list of memplan.Memory, at least one")
     units = [int(unit) for unit in np.unique(problem.alignment)]
     seen = set()
     for memory in memories:

@@ -8,7 +8,7 @@ from math import lcm
 
 import numpy as np
 
-from memplan.errors import MemplanError, PlanError, listed, quoted
+from memplan.errors import InfeasibleError, MemplanError, listed, quoted
 from memplan.memories.memory import Memory
 from memplan.memories.moves import Run
 from memplan.problem import Problem
@@ -94,7 +94,9 @@ class Question:
         ]
         if found.count(None) == len(found):
             names = listed([memory.name for memory in self.memories if memory.name in may])
-            raise PlanError(f"buffer {quoted(ids[rows[0]])} ends at byte {top}, beyond {names}")
+            raise InfeasibleError(
+                f"buffer {quoted(ids[rows[0]])} needs {top} bytes, and there are fewer in {names}"
+            )
         return found
 
     def _find_items(self) -> list[Item]:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from memplan import _core, solvers
-from memplan.errors import MemplanError, PlanError, listed, quoted
+from memplan.errors import InfeasibleError, MemplanError, PlanError, listed, quoted
 from memplan.memories.accesses import Access
 from memplan.memories.assigned import Price, Stretch
 from memplan.memories.filling import fill_memory, is_simple
@@ -444,19 +444,19 @@ class _Search:
             section = loads.peak_section
             if section is not None and loads.peak > part.capacity:
                 held = [each.id for each in loads.held(section)]
-                raise PlanError(
+                raise InfeasibleError(
                     f"{name} has {part.capacity} bytes, but at time {int(loads.start[section])}, "
                     f"{listed(held)} hold {loads.peak} bytes that may lie nowhere else"
                 )
             plan = self._fit(part)
             if plan.status is Status.INFEASIBLE:
-                raise PlanError(
+                raise InfeasibleError(
                     f"{listed(plan.conflict or part.ids)} may lie only in {name}, and do not fit "
                     f"into its {part.capacity} bytes together"
                 )
         names = listed([question.memories[memory].name for memory in self._chosen_in])
         if is_proved:
-            raise PlanError(f"proved: {names} have no room for what may lie nowhere else")
+            raise InfeasibleError(f"proved: {names} have no room for what may lie nowhere else")
         raise PlanError(
             f"no assignment to {names} was found; give the search more time, or a memory more room"
         )

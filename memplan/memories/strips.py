@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.errors import InfeasibleError, MemplanError
 from memplan.problem import Problem, Reserved
 from memplan.problem.columns import MAX_BYTES, NONE, Column
 from memplan.problem.intake import GAP_COLUMNS
@@ -122,19 +122,19 @@ class Strips:
 
 def _check_sizes(problem: Problem, limit: int) -> None:
     for row in np.flatnonzero(problem.size > limit)[:1]:
-        raise MemplanError(
+        raise InfeasibleError(
             f"{problem.label(int(row))} has {problem.size[row]} bytes, more than the limit of a "
             f"block, {limit}"
         )
     for rows in map(list, problem.groups):
         whole = int((problem.lead[rows] + problem.size[rows]).max() - problem.lead[rows].min())
         if whole > limit:
-            raise MemplanError(
+            raise InfeasibleError(
                 f"the group of {problem.label(rows[0])} has {whole} bytes, more than the limit of "
                 f"a block, {limit}"
             )
     for row in np.flatnonzero((problem.pin != NONE) & (problem.pin + problem.size > limit))[:1]:
-        raise MemplanError(
+        raise InfeasibleError(
             f"{problem.label(int(row))} is pinned to [{problem.pin[row]}, "
             f"{problem.pin[row] + problem.size[row]}), beyond the limit of a block, {limit}"
         )

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from memplan import solvers
-from memplan.errors import MemplanError, PlanError, listed
+from memplan.errors import InfeasibleError, MemplanError, PlanError, listed
 from memplan.plan import Plan, Status
 from memplan.planning import Planned, load_model, plan_model
 from memplan.problem import Problem
@@ -184,7 +184,7 @@ def plan_together(
     if not (joint.has_pins or joint.has_reserved or joint.has_groups):
         plan = _better(plan, joint, stacked)
     if plan.offsets is None:
-        raise PlanError(_explain(plan, called, limit))
+        raise _explain(plan, called, limit)
     ends = [0, *accumulate(len(each.problem) for each in programs)]
     parts = [plan.offsets[ends[k] : ends[k] + each.rows] for k, each in enumerate(programs)]
     found = Together(
@@ -224,10 +224,10 @@ def _claim(problem: Problem, offsets: Column, bound: int, solver: str) -> Plan:
     return Plan.of(problem, offsets, status=status, lower_bound=bound, solver=solver)
 
 
-def _explain(plan: Plan, called: Sequence[str], capacity: int | None) -> str:
+def _explain(plan: Plan, called: Sequence[str], capacity: int | None) -> PlanError:
     programs = listed(list(called))
     if plan.status is Status.INFEASIBLE:
-        return f"proved: {programs} do not fit into one arena of {capacity} bytes"
-    return (
+        return InfeasibleError(f"proved: {programs} do not fit into one arena of {capacity} bytes")
+    return PlanError(
         f"no plan of {programs} in one arena was found; they need at least {plan.lower_bound} bytes"
     )

@@ -116,7 +116,6 @@ def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> 
         ((*ASKED, "--allow", "a=ddr"), 'buffer "a" may lie in "ddr", but the memories are'),
         ((*ASKED, "--allow", "sram"), "'sram' is not ID=NAME"),
         ((*ASKED, "-o", "plan.json"), "is no folder"),
-        (("plan", "net.json", *TWO[:3], "psram=5"), '"psram"'),
         (("plan", "net.json", "--capacity", "5", "--capacity", "6"), "it is given twice"),
         (
             ("plan", "net.json", "--memory", "a=10,base=16", "--memory", "b=10,base=20"),
@@ -131,6 +130,21 @@ def test_what_is_refused(
 ) -> None:
     """Tests that each wrong question is answered in one sentence, and that nothing is written."""
     assert sentence in refused(capsys, *words)
+    assert not any(Path("plans").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (("plan", "net.json"), 'proved: "sram", "psram" have no room'),
+        (("fit", str(NETWORK)), 'bytes, and there are fewer in "sram", "psram"'),
+    ],
+)
+def test_what_fits_nowhere_ends_with_1(
+    asked: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a proof is told from a wrong question, and that nothing is written."""
+    assert sentence in refused(capsys, *asked, *TWO[:3], "psram=5", "-o", "plans", code=1)
     assert not any(Path("plans").iterdir())
 
 

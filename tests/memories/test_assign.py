@@ -175,7 +175,7 @@ def test_prices_say_when_a_byte_is_missing() -> None:
 @pytest.mark.parametrize(
     ("memories", "options", "words"),
     [
-        ([], {}, "there is no memory"),
+        ([], {}, "memories is a list of memplan.Memory"),
         ([FAST, FAST], {}, 'two memories have the name "sram"'),
         ([SLOW, FAST], {}, 'a byte costs more in "psram" than in "sram", named after it'),
         ([replace(FAST, base=3, alignment=2), SLOW], {}, "base 3 of .* no multiple of .* 2"),
@@ -189,7 +189,10 @@ def test_prices_say_when_a_byte_is_missing() -> None:
         ([FAST, SLOW], {"accesses": {"a": (-1, 0)}}, "number of reads of .* is -1"),
         ([FAST, SLOW], {"accesses": {"a": (1 << 55, 0)}}, "coarser unit"),
         ([FAST], {}, '"sram" has 10 bytes, but at time 3, .* hold 16 bytes'),
-        ([replace(FAST, capacity=4)], {}, '"b" ends at byte 5, beyond "sram"'),
+        ([replace(FAST, capacity=4)], {}, '"b" needs 5 bytes, and there are fewer in "sram"'),
+        (["sram"], {}, "memories is a list of memplan.Memory"),
+        ([FAST, SLOW], {"accesses": {"a": 3}}, 'accesses of "a" are 3; they are .reads, writes.'),
+        ([FAST, SLOW], {"accesses": {"a": (1, 1, 1)}}, "accesses of .*, or a list of .time, "),
         ([FAST, SLOW], {"nodes": 0}, "nodes is 0"),
     ],
 )
