@@ -10,6 +10,7 @@
 #include "choice/flow.h"
 #include "choice/items.h"
 #include "choice/prices.h"
+#include "choice/shares.h"
 #include "choice/sweep.h"
 #include "choice/units.h"
 #include "util/random.h"
@@ -24,6 +25,17 @@ constexpr std::size_t kWidths[] = {200, 4000, 40000, 400000};
 constexpr std::size_t kWidthOfWindow = 500;
 constexpr std::int64_t kNodesOfWindows = 200000;
 constexpr int kRoundsOfFixing = 3;
+constexpr std::size_t kStepsAtFirst = 8000;  // of the relaxation
+constexpr std::size_t kStepsAgain = 5000;
+constexpr std::uint64_t kDives = 16;
+constexpr int kRoundsOfDive = 60;
+constexpr std::size_t kStepsOfNoise = 2560;  // at the start of a dive
+constexpr std::size_t kStepsOfDive = 640;
+constexpr double kWorkOfDives = 2.5e8;       // of all of them
+constexpr double kNoise = 1e-4;              // the least
+constexpr double kWhole = 0.98;              // share of an item that is decided at once
+constexpr double kMuch = 0.7;                // share of a few others that are, too
+constexpr std::size_t kFew = 20;             // one of so many
 constexpr std::size_t kRoundsAtFirst = 100;  // of prices, which suffice where a sweep is easy
 constexpr std::size_t kRoundsOfPrices = 2000;
 constexpr int kWindows = 200;         // without a better choice, after which a wider sweep is tried
@@ -44,16 +56,14 @@ class ChoiceSearch {
       result_.status = Status::kInfeasible;
       return finish();
     }
-    relaxed_ = relax(items_, fixed_, reach_, counter_);
-    take_greedily();
-    find_root(kRoundsAtFirst);
-    take_by_profit();
-    for (std::size_t round = 0; round < std::size(kWidths) && !is_closed(); ++round) {
-      const std::int64_t before = counter_.used();
-      sweep_all(kWidths[round]);
-      if (!is_closed() && round == 0) find_root(kRoundsOfPrices);
-      if (!is_closed()) search_windows(round, counter_.used() - before);
+    start(false);
+    search(0);
+    if (!is_closed() && has_rivals(items_, fixed_)) {  // the flow suffices where few rivals matter
+      start(true);
+      if (!is_closed()) take_by_dives();
+      search(0);
     }
+    for (std::size_t round = 1; round < std::size(kWidths); ++round) search(round);
     return finish();
   }
 
@@ -71,14 +81,34 @@ class ChoiceSearch {
     result_.chosen = chosen;
   }
 
+  void start(bool has_units) {
+    has_units_ = has_units;
+    find_relaxed();
+    take_greedily(4);
+    find_root(kRoundsAtFirst);
+    take_by_profit();
+  }
+
+  // One round: a sweep, better prices if it is the first one, and windows.
+  void search(std::size_t round) {
+    if (is_closed()) return;
+    const std::int64_t before = counter_.used();
+    sweep_all(kWidths[round]);
+    if (!is_closed() && round == 0) find_root(kRoundsOfPrices);
+    if (!is_closed()) search_windows(round, counter_.used() - before);
+  }
+
   // Decides what follows from what is decided; false if what must be chosen does not fit.
   bool propagate() {
+    decide_what_follows();
+    if (!find_reach(items_, fixed_, reach_)) return false;
+    return !has_conflict() && !Units(items_, fixed_).is_impossible();
+  }
+  void decide_what_follows() {
     for (bool is_new = true; is_new;) {
       is_new = drop_rivals() || drop_refused() || fix_last_of_units();
       if (!is_new) is_new = drop_what_does_not_fit();
     }
-    if (!find_reach(items_, fixed_, reach_)) return false;
-    return !has_conflict() && !Units(items_, fixed_).is_impossible();
   }
 
   // Whether items that are in exclude each other.
@@ -172,7 +202,7 @@ class ChoiceSearch {
 
   // Items that fit, in some orders: as far as the relaxation takes them, by worth, and by worth for
   // each moment, and each byte and moment.
-  void take_greedily() {
+  void take_greedily(int ways) {
     const auto key = [&](Index i, int way) {
       const double worth = static_cast<double>(items_.worth[i]);
       const double bytes = static_cast<double>(std::max<Bytes>(1, items_.bytes[i]));
@@ -188,11 +218,94 @@ class ChoiceSearch {
           return worth / length / bytes;
       }
     };
-    for (int way = 0; way < 4; ++way) {
+    for (int way = 0; way < ways; ++way) {
       std::vector<double> keys;
       for (Index i = 0; i < items_.size(); ++i) keys.push_back(key(i, way));
       fill_by(keys);
     }
+  }
+
+  void take_by_dives() {
+    for (std::uint64_t seed = 0; seed < kDives && !is_closed(); ++seed) {
+      const std::int64_t before = best_;
+      dive(seed);
+      if (best_ > before) find_root(kRoundsAtFirst);
+      if (work_of_dives_ > kWorkOfDives) break;
+    }
+  }
+
+  // Decides what the relaxation takes most of, as far as it fits, and relaxes the rest, until all
+  // is decided.
+  void dive(std::uint64_t seed) {
+    const std::vector<Fixed> fixed = fixed_;
+    const Relaxed relaxed = relaxed_;
+    relax_noisy(kStepsOfNoise, seed);
+    for (int round = 0; round < kRoundsOfDive && !is_closed(); ++round) {
+      if (work_of_dives_ > kWorkOfDives) break;
+      if (!decide_most()) break;
+      decide_what_follows();
+      if (has_conflict()) break;
+      relax_noisy(kStepsOfDive, seed);
+      take_greedily(1);
+      if (relaxed_.worth <= static_cast<double>(scaled(best_))) break;
+    }
+    fixed_ = fixed;
+    relaxed_ = relaxed;
+  }
+
+  void relax_noisy(std::size_t steps, std::uint64_t seed) {
+    const double noise = kNoise * static_cast<double>(1 << 2 * (seed % 4));
+    relaxed_ = relax_units(items_, fixed_, reach_, relaxed_, steps, noise, seed, counter_);
+    work_of_dives_ += relaxed_.work;
+  }
+
+  // False if all is decided.
+  bool decide_most() {
+    std::vector<Index> open;
+    Table<Bytes> room = list_room();
+    for (Index i = 0; i < items_.size(); ++i) {
+      if (fixed_[i] == Fixed::kIn) put(i, room);
+      if (fixed_[i] == Fixed::kOpen) open.push_back(i);
+    }
+    std::stable_sort(open.begin(), open.end(),
+                     [&](Index a, Index b) { return share_of(a) > share_of(b); });
+    std::size_t more = std::max<std::size_t>(1, open.size() / kFew);
+    for (const Index i : open) {
+      if (share_of(i) < kWhole) {
+        if (more == 0 || (share_of(i) < kMuch && i != open[0])) break;
+        --more;
+      }
+      const std::vector<Index>& unit = items_.of_unit[items_.unit[i]];
+      const bool is_free = std::none_of(unit.begin(), unit.end(), [&](Index other) {
+        return fixed_[other] == Fixed::kIn && items_.meet(i, other);
+      });
+      fixed_[i] = is_free && fits(i, room) ? Fixed::kIn : Fixed::kOut;
+      if (fixed_[i] == Fixed::kIn) put(i, room);
+    }
+    return !open.empty();
+  }
+
+  // The bytes of each memory at each moment, before items take some of them.
+  Table<Bytes> list_room() const {
+    Table<Bytes> room;
+    for (const Bytes capacity : items_.capacity) {
+      room.emplace_back(static_cast<std::size_t>(items_.moments), capacity);
+    }
+    return room;
+  }
+  bool fits(Index i, const Table<Bytes>& room) const {
+    const std::vector<Bytes>& there = room[items_.memory[i]];
+    return *std::min_element(there.begin() + items_.start[i], there.begin() + items_.end[i]) >=
+           items_.bytes[i];
+  }
+  void put(Index i, Table<Bytes>& room) const {
+    std::vector<Bytes>& there = room[items_.memory[i]];
+    for (Index t = items_.start[i]; t < items_.end[i]; ++t) there[t] -= items_.bytes[i];
+  }
+
+  double share_of(Index i) const {
+    return (static_cast<double>(relaxed_.taken[i]) + 1) /
+           (static_cast<double>(items_.bytes[i]) + 1);
   }
 
   // Items by what the prices leave of their worth.
@@ -209,29 +322,22 @@ class ChoiceSearch {
 
   // Items in an order, of units that must have one first.
   void fill(const std::vector<Index>& order) {
-    Table<Bytes> room;
-    for (const Bytes capacity : items_.capacity) {
-      room.emplace_back(static_cast<std::size_t>(items_.moments), capacity);
-    }
+    Table<Bytes> room = list_room();
     std::vector<std::uint8_t> chosen(items_.bytes.size(), 0);
     std::vector<std::uint8_t> has_item(items_.must.size(), 0);
-    const auto put = [&](Index i) {
-      std::vector<Bytes>& there = room[items_.memory[i]];
-      for (Index t = items_.start[i]; t < items_.end[i]; ++t) {
-        if (there[t] < items_.bytes[i]) return;
-      }
-      if (is_excluded(chosen, i)) return;
+    const auto take_in = [&](Index i) {
+      if (!fits(i, room) || is_excluded(chosen, i)) return;
+      put(i, room);
       chosen[i] = 1;
       has_item[items_.unit[i]] = 1;
-      for (Index t = items_.start[i]; t < items_.end[i]; ++t) there[t] -= items_.bytes[i];
     };
     for (Index i = 0; i < items_.size(); ++i) {
-      if (fixed_[i] == Fixed::kIn) put(i);
+      if (fixed_[i] == Fixed::kIn) take_in(i);
     }
     for (const bool is_needed : {true, false}) {
       for (const Index i : order) {
         if (fixed_[i] != Fixed::kOpen || chosen[i] != 0) continue;
-        if (!is_needed || items_.must[items_.unit[i]] != 0) put(i);
+        if (!is_needed || items_.must[items_.unit[i]] != 0) take_in(i);
       }
     }
     for (Index i = 0; i < items_.size(); ++i) {
@@ -264,8 +370,9 @@ class ChoiceSearch {
   void find_root(std::size_t rounds) {
     for (int round = 0;; ++round) {
       const Units units(items_, fixed_);
-      prices_ =
-          find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_);
+      take_prices(
+          find_prices(items_, fixed_, units, reach_, relaxed_, scaled(best_), rounds, counter_),
+          units);
       if (result_.times.empty()) keep_prices();
       set_bound(prices_.bound);
       if (round == kRoundsOfFixing || is_closed() || !fix_by_profit(units)) return;
@@ -273,8 +380,26 @@ class ChoiceSearch {
         set_bound(scaled(best_));
         return;
       }
-      relaxed_ = relax(items_, fixed_, reach_, counter_);
+      find_relaxed();
     }
+  }
+
+  // The better of these prices and those before.
+  void take_prices(Prices found, const Units& units) {
+    if (!prices_.profit.empty()) {
+      prices_.bound = bound_of(prices_, items_, fixed_, units);
+      if (prices_.bound <= found.bound) return;
+    }
+    prices_ = std::move(found);
+  }
+
+  void find_relaxed() {
+    if (!has_units_ || !has_rivals(items_, fixed_)) {
+      relaxed_ = relax(items_, fixed_, reach_, counter_);
+      return;
+    }
+    const std::size_t steps = relaxed_.share.empty() ? kStepsAtFirst : kStepsAgain;
+    relaxed_ = relax_units(items_, fixed_, reach_, relaxed_, steps, 0, 0, counter_);
   }
 
   std::int64_t scaled(std::int64_t worth) const {
@@ -390,6 +515,8 @@ class ChoiceSearch {
   std::vector<Fixed> fixed_;  // decided for all choices that are better than the best one
   Reach reach_;
   Relaxed relaxed_;
+  bool has_units_ = false;  // in the relaxation
+  double work_of_dives_ = 0;
   Prices prices_;
   std::int64_t best_ = -1;  // what the best choice is worth
   std::int64_t bound_ = INT64_MAX;

@@ -18,6 +18,14 @@ namespace memplan::choice {
 struct Relaxed {
   Table<std::int64_t> price;  // for a byte: scaled, 0 or more
   std::vector<Bytes> taken;   // by item: how many bytes of it the relaxation chooses
+  // Where relax_units() goes on: shares by item, prices of bytes by memory and moment, of rivals by
+  // the last of them, and how far prices move; empty if there is nothing yet.
+  std::vector<double> share;
+  Table<double> exact;
+  std::vector<double> rival;
+  double weight = 1;
+  double worth = 0;  // of what is decided and what is taken, at most
+  double work = 0;   // items and moments that were looked at
 };
 
 // Prices for what can be reached at each moment, of each memory by itself: as if an item in one did
