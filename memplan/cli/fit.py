@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
-from memplan.cli.memories import Memories, prepare_folder, put_into, summarise
+from memplan.cli.memories import WITHOUT_BOARD, Memories, prepare_folder, put_into, summarise
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -70,9 +70,9 @@ def command(
         single = {
             "SIZE": size is not None,
             "--head": head,
-            "--board": on.find() is not None,
         }
         output.refuse_given(single, "it is of one memory; leave out --memory")
+        output.refuse_given({"--board": on.find() is not None}, WITHOUT_BOARD)
         _fit_memories(input, several, rewriting, limits, dim, out, strict=strict, as_json=as_json)
         return
     from memplan.fitting import find_fit

@@ -16,8 +16,20 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
-__all__ = ["Memories", "prepare_folder", "put_into", "refuse_alone", "run", "summarise", "verify"]
+__all__ = [
+    "WITHOUT_BOARD",
+    "Memories",
+    "prepare_folder",
+    "put_into",
+    "refuse_alone",
+    "run",
+    "summarise",
+    "verify",
+]
 
+WITHOUT_BOARD = (
+    "what TFLM needs on a board is known of one arena only; leave out --memory, or --board"
+)
 _SUFFIX = ".plan.json"
 
 

@@ -112,7 +112,8 @@ def list_accesses(loaded: Loaded, accesses: Mapping[str, Given] | None) -> list[
         start, end, size = (int(c[row]) for c in (problem.start, problem.end, problem.size))
         times: dict[int, Access] = {}
         for time, *both in cast("Sequence[tuple[int, int, int]]", given):
-            if time in times or not start <= time < end:
+            is_step = isinstance(time, (int, np.integer)) and start <= time < end
+            if time in times or not is_step:
                 raise MemplanError(
                     f"{label} cannot be accessed at {time}: each access needs a time of its own "
                     f"from {start} to {end - 1}"

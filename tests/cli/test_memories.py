@@ -103,6 +103,8 @@ def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> 
         ((*ASKED, "--together"), "it is of one memory"),
         ((*ASKED, "--threads", "2"), "it is of one memory"),
         ((*ASKED, "net.json"), "it is of one memory"),
+        ((*ASKED, "--board", "esp32"), "known of one arena only; leave out --memory"),
+        (("fit", *ASKED[1:], "--board", "esp32"), "known of one arena only; leave out --memory"),
         ((*ASKED, "--block-limit", "8"), "it is of one memory"),
         ((*ASKED, "--memory", "sram=20"), 'two memories have the name "sram"'),
         ((*ASKED, "--memory", "ddr=20,read=1"), "name the fastest memory, with the lowest costs"),
@@ -240,6 +242,6 @@ def test_fit_says_what_is_where_and_what_it_costs(capsys: pytest.CaptureFixture[
     record = json.loads(capsys.readouterr().out)
     assert record["assigned"]["memories"][1]["buffers"] == {"image": 0}
     asked = ("fit", str(NETWORK), "--memory", "sram=10KiB", *slow[:2])
-    for words in (("10KiB",), ("--head",), ("--board", "cortex-m4")):
+    for words in (("10KiB",), ("--head",)):
         assert "it is of one memory" in refused(capsys, *asked, *words)
     assert "needs a size" in refused(capsys, *asked[:2], "--memory", "sram", *slow[:2])

@@ -230,6 +230,7 @@ def test_what_cannot_move_stays() -> None:
         ({"x": (1, 1)}, {}, "its accesses need times"),
         ({"x": [(9, 1, 0)]}, {}, "cannot be accessed at 9: .* from 0 to 8"),
         ({"x": [(1, 1, 0), (1, 0, 1)]}, {}, "cannot be accessed at 1"),
+        ({"x": [(1.5, 1, 0)]}, {}, "cannot be accessed at 1.5: .* from 0 to 8"),
         (accesses, {"apart": [("x", "y")]}, "buffers that are apart cannot move"),
     ):
         with pytest.raises(mp.MemplanError, match=words):
