@@ -174,6 +174,53 @@ TEST(prices_are_of_moments) {
   CHECK(found.prices[0][0] > 0);
 }
 
+// A training step: each layer has a tensor that the next one reads, and that is read again on the
+// way back. Its runs go from one access to a later one. The flow alone would choose all of them at
+// once.
+TEST(runs_of_a_buffer_exclude_each_other_in_the_bound) {
+  constexpr int kLayers = 60;
+  std::mt19937 random(1);
+  ChoiceProblem problem;
+  std::int64_t total = 0;
+  const auto add = [&](int start, int end, Bytes bytes, std::int64_t reads) {
+    problem.start.push_back(start);
+    problem.end.push_back(end);
+    problem.bytes.push_back(bytes);
+    problem.worth.push_back(bytes * reads);
+    problem.memory.push_back(0);
+    problem.unit.push_back(static_cast<std::int32_t>(problem.must.size()) - 1);
+  };
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const Bytes bytes = 100 + static_cast<Bytes>(random() % 900);
+    const int back = 2 * kLayers - layer;
+    problem.must.push_back(0);
+    add(layer, layer + 2, bytes, 1);
+    add(layer, back + 1, bytes, 3);
+    add(layer, back + 3, bytes, 4);
+    add(layer + 1, back + 1, bytes, 1);
+    add(back, back + 3, bytes, 1);
+    total += bytes;
+  }
+  for (const std::int64_t percent : {10, 25, 50, 75}) {
+    problem.capacity = {total * percent / 100};
+    ChoiceOptions options;
+    options.budget.nodes = 300000;
+    const Choice found = choose(problem, options);
+    for (int time = 0; time < 2 * kLayers + 3; ++time) {
+      Bytes held = 0;
+      std::vector<int> live(problem.must.size(), 0);
+      for (std::size_t i = 0; i < problem.bytes.size(); ++i) {
+        if (found.chosen[i] == 0 || problem.start[i] > time || time >= problem.end[i]) continue;
+        held += problem.bytes[i];
+        CHECK(++live[static_cast<std::size_t>(problem.unit[i])] == 1);
+      }
+      CHECK(held <= problem.capacity[0]);
+    }
+    CHECK(found.worth <= found.bound);
+    CHECK(found.bound - found.worth <= found.worth / 200);
+  }
+}
+
 TEST(a_wrong_problem_is_refused) {
   const auto refused = [](const ChoiceProblem& problem, const std::string& words) {
     CHECK(memplan::check(problem).find(words) != std::string::npos);
