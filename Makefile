@@ -29,9 +29,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
-PYTHON_FILES := conftest.py memplan lab tests examples docs/_hooks
+PYTHON_FILES := conftest.py core/onefile.py memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed bench study docs dist pins format clean
+.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed onefile bench study docs dist pins format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ check-embed: check-core
 	  || exit 1; \
 	  limit=120000; \
 	done
+
+onefile: ## Write the core behind the C API as build/onefile/memplan.h and memplan.cpp.
+	@"$(PYTHON)" core/onefile.py build/onefile
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
 	memplan-lab bench $(SUITES) $(BENCH) --compare --output build/bench.csv

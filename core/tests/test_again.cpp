@@ -248,7 +248,7 @@ class Referee {
   // Whether the decisions of the leaves, from a depth on, are the leaves of a tree.
   static bool are_all_cases(const std::vector<CutLeaf>& leaves, std::size_t depth) {
     if (leaves.size() == 1 && leaves.front().decisions.size() == depth) return true;
-    std::map<Choice, std::vector<CutLeaf>> sides;
+    std::map<RunChoice, std::vector<CutLeaf>> sides;
     for (const CutLeaf& leaf : leaves) {
       if (leaf.decisions.size() <= depth) return false;
       if (leaf.decisions[depth].op != leaves.front().decisions[depth].op) return false;
@@ -277,12 +277,12 @@ class Referee {
       if (problem_.again[k] == 0) continue;
       capacity[{node(k), 2 + n + k}] = scaled(problem_.cost[k], unit, scale);
     }
-    std::map<OperatorIdx, Choice> moves;
+    std::map<OperatorIdx, RunChoice> moves;
     for (const Decision& decision : decisions) {
       if (decision.op < n) continue;
       const auto s = static_cast<StorageIdx>(decision.op - n);
       moves[s] = decision.choice;
-      if (decision.choice != Choice::kAgain) continue;
+      if (decision.choice != RunChoice::kAgain) continue;
       capacity[{0, 1}] += scaled(problem_.move[s], unit, scale);
       if (problem_.maker[s] >= 0) free.insert({0, node(problem_.maker[s])});
     }
@@ -300,7 +300,7 @@ class Referee {
       keeping = again::price_of(price, program_.size[s], shift);
       if (can_move(s) && moves.count(s) == 0) {
         keeping = std::min(keeping, scaled(problem_.move[s], unit, scale));
-      } else if (can_move(s) && moves[s] == Choice::kAgain) {
+      } else if (can_move(s) && moves[s] == RunChoice::kAgain) {
         keeping = 0;
       }
       if (program_.wanted[s] != 0) free.insert({over, 1});
@@ -313,12 +313,12 @@ class Referee {
     for (const Decision& decision : decisions) {
       if (decision.op >= n) continue;
       const std::int64_t at = node(decision.op);
-      if (decision.choice == Choice::kNotAgain) free.insert({at, 2 + n + decision.op});
-      if (decision.choice == Choice::kAgain) free.insert({2 + n + decision.op, 1});
-      if (decision.choice == Choice::kAgain || decision.choice == Choice::kBefore) {
+      if (decision.choice == RunChoice::kNotAgain) free.insert({at, 2 + n + decision.op});
+      if (decision.choice == RunChoice::kAgain) free.insert({2 + n + decision.op, 1});
+      if (decision.choice == RunChoice::kAgain || decision.choice == RunChoice::kBefore) {
         free.insert({0, at});
       }
-      if (decision.choice == Choice::kAfter) free.insert({at, 1});
+      if (decision.choice == RunChoice::kAfter) free.insert({at, 1});
     }
     std::map<std::int64_t, std::int64_t> gain;
     for (const FlowArc& arc : flow) {

@@ -79,7 +79,7 @@ struct RecomputeOptions {
 // What a leaf of the branching decides about one operator, with respect to the moment; or, for the
 // first two, about the move `n + s`, which takes place again if storage s was there before the
 // moment and is moved back after it.
-enum class Choice : std::int32_t {
+enum class RunChoice : std::int32_t {
   kNotAgain = 0,  // it does not run both before the moment and again after it
   kAgain = 1,     // it runs before the moment, and again after it
   kAfter = 2,     // it does not run before the moment
@@ -88,7 +88,7 @@ enum class Choice : std::int32_t {
 
 struct Decision {
   OperatorIdx op = 0;  // or a move
-  Choice choice = Choice::kNotAgain;
+  RunChoice choice = RunChoice::kNotAgain;
 };
 
 // A flow in the network of the moment; its nodes are numbered as in again/cut.h.

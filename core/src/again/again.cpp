@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "again/repair.h"
 #include "again/simulate.h"
 #include "again/timeline.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -411,9 +411,9 @@ class RecomputeSearch {
 }  // namespace again
 
 Load load_of(const RecomputeProblem& problem, const std::vector<OperatorIdx>& runs) {
-  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
+  if (const std::string wrong = check(problem); !wrong.empty()) fail(wrong);
   const again::Model model = again::make_model(problem);
-  if (const char* wrong = again::check_runs(model, runs)) throw std::invalid_argument(wrong);
+  if (const char* wrong = again::check_runs(model, runs)) fail(wrong);
   again::Timeline timeline(model);
   timeline.set(runs);
   return {timeline.peak(), again::extra_of(model, runs) * model.unit};
@@ -421,8 +421,8 @@ Load load_of(const RecomputeProblem& problem, const std::vector<OperatorIdx>& ru
 
 RecomputeResult recompute(const RecomputeProblem& problem, Bytes capacity,
                           const RecomputeOptions& options) {
-  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
-  if (capacity < 0) throw std::invalid_argument("a capacity must be 0 or more");
+  if (const std::string wrong = check(problem); !wrong.empty()) fail(wrong);
+  if (capacity < 0) fail("a capacity must be 0 or more");
   return again::RecomputeSearch(problem, capacity, options).solve();
 }
 

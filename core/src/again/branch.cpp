@@ -110,7 +110,7 @@ class PriceSearch {
     std::vector<std::uint8_t> decided(model_.again.size(), 0);
     for (const Decision& decision : of.decisions) {
       const bool is_about_again =
-          decision.choice == Choice::kAgain || decision.choice == Choice::kNotAgain;
+          decision.choice == RunChoice::kAgain || decision.choice == RunChoice::kNotAgain;
       if (is_about_again) decided[decision.op] = 1;
     }
     double most = -1;
@@ -119,11 +119,11 @@ class PriceSearch {
       const double worth = worth_of(k, of.price);
       if (worth <= most) continue;
       most = worth;
-      of.next = {k, Choice::kAgain};
+      of.next = {k, RunChoice::kAgain};
     }
     for (OperatorIdx u = 0; u < model_.operators() && of.next.op < 0; ++u) {
       if (low_->side.done[u] == high_->side.done[u] || !network_.is_open(u)) continue;
-      of.next = {u, Choice::kBefore};
+      of.next = {u, RunChoice::kBefore};
     }
   }
 
@@ -154,8 +154,8 @@ std::int64_t usual_price(const Model& model, const Scaling& scaling, Bytes capac
   return price >= most ? scaling.highest_price : static_cast<std::int64_t>(price);
 }
 
-Choice other_choice(Choice choice) {
-  return choice == Choice::kAgain ? Choice::kNotAgain : Choice::kAfter;
+RunChoice other_choice(RunChoice choice) {
+  return choice == RunChoice::kAgain ? RunChoice::kNotAgain : RunChoice::kAfter;
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ void branch(const Model& model, CutNetwork& network, const Scaling& scaling, Byt
     if (least.bound >= limit() || leaves[least.at].next.op == kNoOperator) break;
     open.pop();
     const Case parent = leaves[least.at];
-    for (const Choice choice : {parent.next.choice, other_choice(parent.next.choice)}) {
+    for (const RunChoice choice : {parent.next.choice, other_choice(parent.next.choice)}) {
       Case child = parent;
       child.decisions.push_back({parent.next.op, choice});
       child.next.op = kNoOperator;

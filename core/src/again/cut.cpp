@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int32_t kSource = order::Flow::kSource;
 constexpr std::int32_t kSink = order::Flow::kSink;
-constexpr std::int32_t kEntry = CutNetwork::kEntry;
 constexpr std::int32_t kNowhere = -1;
 constexpr std::int64_t kInfinite = std::int64_t{1} << 60;
 constexpr std::int32_t kBitsOfCosts = 53;
@@ -156,7 +155,7 @@ void CutNetwork::decide(const std::vector<Decision>& decisions) {
     if (k >= model_.operators()) {
       const StorageIdx s = k - model_.operators();
       arcs_[keep_arc_[s]].most = move_limit(s);
-    } else if (decision.choice == Choice::kNotAgain) {
+    } else if (decision.choice == RunChoice::kNotAgain) {
       arcs_[again_arc_[k]].fixed = cost_of(k);
     }
   }
@@ -169,26 +168,26 @@ void CutNetwork::decide(const std::vector<Decision>& decisions) {
       continue;
     }
     switch (decision.choice) {
-      case Choice::kNotAgain:
+      case RunChoice::kNotAgain:
         arcs_[again_arc_[k]].fixed = kInfinite;
         break;
-      case Choice::kAgain:
+      case RunChoice::kAgain:
         add_arc(kEntry, node_of_[k], kInfinite);
         add_arc(again_node_[k], kSink, kInfinite);
         break;
-      case Choice::kAfter:
+      case RunChoice::kAfter:
         add_arc(node_of_[k], kSink, kInfinite);
         break;
-      case Choice::kBefore:
+      case RunChoice::kBefore:
         add_arc(kEntry, node_of_[k], kInfinite);
         break;
     }
   }
 }
 
-void CutNetwork::decide_move(StorageIdx s, Choice choice) {
-  arcs_[keep_arc_[s]].most = choice == Choice::kAgain ? 0 : kInfinite;
-  if (choice != Choice::kAgain) return;
+void CutNetwork::decide_move(StorageIdx s, RunChoice choice) {
+  arcs_[keep_arc_[s]].most = choice == RunChoice::kAgain ? 0 : kInfinite;
+  if (choice != RunChoice::kAgain) return;
   add_arc(kEntry, kSink, cost_of(model_.move_of(s)));
   const OperatorIdx maker = model_.maker[s];
   if (maker != kNoOperator) add_arc(kEntry, node_of_[maker], kInfinite);
@@ -229,7 +228,7 @@ void CutNetwork::read_side(CutSide& side, const order::Flow& flow, Bytes capacit
     }
   }
   for (const Decision& decision : decided_) {
-    if (decision.op < model_.operators() || decision.choice != Choice::kAgain) continue;
+    if (decision.op < model_.operators() || decision.choice != RunChoice::kAgain) continue;
     side.again[decision.op] = 1;
     side.cost += cost_of(decision.op);
   }

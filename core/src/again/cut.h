@@ -131,7 +131,7 @@ class CutNetwork {
   std::int64_t capacity_of(const CutArc& arc, std::int64_t price) const {
     return arc.fixed + std::min(price_of(price, arc.bytes, scaling_.shift), arc.most);
   }
-  void decide_move(StorageIdx s, Choice choice);
+  void decide_move(StorageIdx s, RunChoice choice);
   void read_side(CutSide& side, const order::Flow& flow, Bytes capacity) const;
 
   const Model& model_;

@@ -16,8 +16,9 @@ std::string check_maker(const RecomputeProblem& problem, StorageIdx storage) {
   const std::string name = "storage " + std::to_string(storage);
   if (maker == again::kNoOperator) return "";
   if (program.given[storage] != 0) return name + " is given, so its maker must be -1";
-  const std::int64_t first = program.user_begin[storage];
-  if (first == program.user_begin[storage + 1] || program.user[first] != maker) {
+  const OperatorIdx* const first = program.user.data() + program.user_begin[storage];
+  const OperatorIdx* const last = program.user.data() + program.user_begin[storage + 1];
+  if (first == last || *first != maker) {
     return "the maker of " + name + " must be the first of its users, or -1";
   }
   return "";
@@ -116,13 +117,13 @@ Model make_model(const RecomputeProblem& problem) {
     }
     if (program.given[s] != 0 && is_used) model.start += program.size[s];
     if (can_move) makes.emplace_back(operators + s, s);
-    for (std::int64_t i = program.user_begin[s]; i < program.user_begin[s + 1]; ++i) {
-      const OperatorIdx user = program.user[i];
-      if (user == maker) {
-        makes.emplace_back(user, s);
+    const OperatorIdx* const last = program.user.data() + program.user_begin[s + 1];
+    for (const OperatorIdx* i = program.user.data() + program.user_begin[s]; i != last; ++i) {
+      if (*i == maker) {
+        makes.emplace_back(*i, s);
       } else {
-        readers.emplace_back(s, user);
-        reads.emplace_back(user, s);
+        readers.emplace_back(s, *i);
+        reads.emplace_back(*i, s);
       }
     }
   }

@@ -275,7 +275,7 @@ OrderProof order_proof_of(const Model& model, const RecomputeProof& cut) {
     OrderLeaf leaf;
     leaf.prices = {each.price};
     for (const Decision& decision : each.decisions) {
-      const bool is_again = decision.choice == Choice::kAgain;
+      const bool is_again = decision.choice == RunChoice::kAgain;
       leaf.decisions.push_back({again(decision.op), static_cast<std::uint8_t>(is_again ? 1 : 0)});
     }
     for (const FlowArc& arc : each.flow) {

@@ -36,7 +36,7 @@ class Repair {
     double gain = 0;
   };
 
-  std::uint64_t below(std::size_t limit) { return random_.below(limit); }
+  std::size_t below(std::size_t limit) { return random_.index(limit); }
   bool one_in(std::size_t many) { return random_.below(many) == 0; }
   double drawn_factor(int noise);
 

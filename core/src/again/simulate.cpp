@@ -213,7 +213,7 @@ class Simulation {
     };
     if (scoring_.sample > 0 && present_.size() > scoring_.sample) {
       for (std::size_t i = 0; i < scoring_.sample; ++i) {
-        consider(present_[random_.below(present_.size())]);
+        consider(present_[random_.index(present_.size())]);
       }
       if (least >= 0) return least;
     }

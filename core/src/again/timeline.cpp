@@ -247,7 +247,8 @@ double Timeline::excess_after(std::size_t slot, const std::vector<OperatorIdx>& 
     const std::int64_t end =
         i + 1 < changes_.size() ? changes_[i + 1].first : static_cast<std::int64_t>(slot);
     for (std::int64_t at = changes_[i].first; at < end && change != 0; ++at) {
-      growth += bytes_above(load_[at] + change, capacity) - bytes_above(load_[at], capacity);
+      const Bytes load = load_[static_cast<std::size_t>(at)];
+      growth += bytes_above(load + change, capacity) - bytes_above(load, capacity);
     }
   }
   return growth;

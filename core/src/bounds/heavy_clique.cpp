@@ -24,7 +24,7 @@ using Word = std::uint64_t;
 using Set = std::vector<Word>;  // of ranks: the largest buffer has rank 0
 using Rank = std::int32_t;
 constexpr Rank kBits = 64;
-constexpr Rank kNone = -1;
+constexpr Rank kNoRank = -1;
 
 void add(Rank rank, Set* set) { (*set)[rank / kBits] |= Word{1} << (rank % kBits); }
 
@@ -32,10 +32,10 @@ bool is_in(Rank rank, const Set& set) { return ((set[rank / kBits] >> (rank % kB
 // The lowest rank at or above `from`.
 Rank first_of(const Set& set, Rank from) {
   std::size_t at = static_cast<std::size_t>(from / kBits);
-  if (at >= set.size()) return kNone;
+  if (at >= set.size()) return kNoRank;
   Word word = set[at] & (~Word{0} << (from % kBits));
   while (word == 0) {
-    if (++at == set.size()) return kNone;
+    if (++at == set.size()) return kNoRank;
     word = set[at];
   }
   return static_cast<Rank>(at) * kBits + lowest_bit(word);
@@ -44,7 +44,7 @@ Rank first_of(const Set& set, Rank from) {
 class Finder {
  public:
   Finder(const Problem& problem, const Sections& sections)
-      : problem_(problem), sections_(sections), rank_(problem.size.size(), kNone) {
+      : problem_(problem), sections_(sections), rank_(problem.size.size(), kNoRank) {
     for (const auto& [size, b] :
          ranked(problem.size.size(), [&problem](BufferIdx row) { return -problem.size[row]; })) {
       if (size == 0) break;
@@ -78,7 +78,7 @@ class Finder {
   const Problem& problem_;
   const Sections& sections_;
   Rows by_size_;            // by rank
-  std::vector<Rank> rank_;  // by row; kNone for those without a byte
+  std::vector<Rank> rank_;  // by row; kNoRank for those without a byte
   std::size_t words_ = 0;
   Set all_;
   std::vector<Set> conflicts_;  // by rank, what each conflicts with; empty until it is needed
@@ -121,7 +121,7 @@ void Finder::begin_from(std::vector<Rank> clique) {
 // none.
 std::vector<Rank> Finder::heaviest_first(Set candidates) {
   std::vector<Rank> clique;
-  for (Rank next = first_of(candidates, 0); next != kNone && !spent();
+  for (Rank next = first_of(candidates, 0); next != kNoRank && !spent();
        next = first_of(candidates, next + 1)) {
     clique.push_back(next);
     keep(conflicts(next), &candidates);
@@ -184,7 +184,7 @@ const Set& Finder::conflicts(Rank rank) {
   }
   const Conflicts& listed = problem_.conflicts;
   for (const BufferIdx* row = listed.first(b); row != listed.last(b); ++row) {
-    if (rank_[*row] != kNone) add(rank_[*row], &set);
+    if (rank_[*row] != kNoRank) add(rank_[*row], &set);
   }
   looked_ += kWordsPerPair * static_cast<std::int64_t>(by_size_.size());
   return set;

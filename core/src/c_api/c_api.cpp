@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,6 @@ using memplan::c_api::guarded;
 using memplan::c_api::kMostRows;
 using memplan::c_api::kNoProblem;
 using memplan::c_api::replace;
-using memplan::c_api::require;
 
 std::vector<Bytes> copied(const int64_t* column, size_t count) {
   if (column == nullptr) return {};
@@ -28,7 +28,10 @@ std::vector<Bytes> copied(const int64_t* column, size_t count) {
 int set_column(memplan_problem* problem, std::vector<Bytes> memplan::Problem::* member,
                const int64_t* column, char* error, size_t error_size) {
   return replace(problem, member, error, error_size,
-                 [column](size_t count) { return copied(column, count); });
+                 [column](size_t count, std::vector<Bytes>* made) -> std::string {
+                   *made = copied(column, count);
+                   return {};
+                 });
 }
 
 }  // namespace
@@ -37,16 +40,19 @@ int set_column(memplan_problem* problem, std::vector<Bytes> memplan::Problem::* 
 
 memplan_problem* memplan_problem_create(size_t count, const int64_t* start, const int64_t* end,
                                         const int64_t* size, char* error, size_t error_size) {
-  return guarded<memplan_problem*>(nullptr, error, error_size, [&] {
-    require(count == 0 || (start != nullptr && end != nullptr && size != nullptr),
-            "start, end and size must not be NULL");
-    require(count <= kMostRows, "there are too many buffers");
-    memplan::Problem problem;
-    problem.start = copied(start, count);
-    problem.end = copied(end, count);
-    problem.size = copied(size, count);
-    return new memplan_problem{std::move(problem)};
+  std::unique_ptr<memplan_problem> made;
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    if (count > 0 && (start == nullptr || end == nullptr || size == nullptr)) {
+      return "start, end and size must not be NULL";
+    }
+    if (count > kMostRows) return "there are too many buffers";
+    made = std::make_unique<memplan_problem>();
+    made->problem.start = copied(start, count);
+    made->problem.end = copied(end, count);
+    made->problem.size = copied(size, count);
+    return {};
   });
+  return done ? made.release() : nullptr;
 }
 
 void memplan_problem_free(memplan_problem* problem) { delete problem; }
@@ -69,47 +75,50 @@ int memplan_problem_set_hints(memplan_problem* problem, const int64_t* hint, cha
 int memplan_problem_set_gaps(memplan_problem* problem, size_t count, const int32_t* buffer,
                              const int64_t* start, const int64_t* end, const int64_t* lower,
                              const int64_t* upper, char* error, size_t error_size) {
-  return replace(problem, &memplan::Problem::gaps, error, error_size, [&](size_t) {
-    require(count == 0 || (buffer != nullptr && start != nullptr && end != nullptr),
-            "buffer, start and end of gaps must not be NULL");
-    require((lower == nullptr) == (upper == nullptr),
-            "lower and upper of gaps must both be given, or both be NULL");
-    require(count <= kMostRows, "there are too many gaps");
-    std::vector<memplan::Gap> gaps(count);
-    for (size_t i = 0; i < count; ++i) {
-      gaps[i] = {buffer[i], start[i], end[i], lower == nullptr ? 0 : lower[i],
-                 upper == nullptr ? 0 : upper[i]};
+  const auto make = [&](size_t, std::vector<memplan::Gap>* gaps) -> std::string {
+    if (count > 0 && (buffer == nullptr || start == nullptr || end == nullptr)) {
+      return "buffer, start and end of gaps must not be NULL";
     }
-    return gaps;
-  });
+    if ((lower == nullptr) != (upper == nullptr)) {
+      return "lower and upper of gaps must both be given, or both be NULL";
+    }
+    if (count > kMostRows) return "there are too many gaps";
+    for (size_t i = 0; i < count; ++i) {
+      gaps->push_back({buffer[i], start[i], end[i], lower == nullptr ? 0 : lower[i],
+                       upper == nullptr ? 0 : upper[i]});
+    }
+    return {};
+  };
+  return replace(problem, &memplan::Problem::gaps, error, error_size, make);
 }
 
 int memplan_problem_set_reserved(memplan_problem* problem, size_t count, const int64_t* lower,
                                  const int64_t* upper, char* error, size_t error_size) {
-  return replace(problem, &memplan::Problem::reserved, error, error_size, [&](size_t) {
-    require(count == 0 || (lower != nullptr && upper != nullptr),
-            "lower and upper of reserved ranges must not be NULL");
-    require(count <= kMostRows, "there are too many reserved ranges");
-    std::vector<memplan::Reserved> reserved(count);
-    for (size_t i = 0; i < count; ++i) reserved[i] = {lower[i], upper[i]};
-    return reserved;
-  });
+  const auto make = [&](size_t, std::vector<memplan::Reserved>* reserved) -> std::string {
+    if (count > 0 && (lower == nullptr || upper == nullptr)) {
+      return "lower and upper of reserved ranges must not be NULL";
+    }
+    if (count > kMostRows) return "there are too many reserved ranges";
+    for (size_t i = 0; i < count; ++i) reserved->push_back({lower[i], upper[i]});
+    return {};
+  };
+  return replace(problem, &memplan::Problem::reserved, error, error_size, make);
 }
 
 int memplan_problem_set_capacity(memplan_problem* problem, int64_t capacity, char* error,
                                  size_t error_size) {
-  return replace(problem, &memplan::Problem::capacity, error, error_size, [capacity](size_t) {
-    return capacity == MEMPLAN_NONE ? std::optional<Bytes>() : capacity;
-  });
+  return replace(problem, &memplan::Problem::capacity, error, error_size,
+                 [capacity](size_t, std::optional<Bytes>* made) -> std::string {
+                   if (capacity != MEMPLAN_NONE) *made = capacity;
+                   return {};
+                 });
 }
 
 int memplan_problem_check(const memplan_problem* problem, char* error, size_t error_size) {
-  return guarded(0, error, error_size, [&] {
-    require(problem != nullptr, kNoProblem);
-    const std::string fault = memplan::check(problem->problem);
-    if (!fault.empty()) memplan::c_api::say(fault.c_str(), error, error_size);
-    return fault.empty() ? 1 : 0;
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    return problem == nullptr ? kNoProblem : memplan::check(problem->problem);
   });
+  return done ? 1 : 0;
 }
 
 // ---- options

@@ -35,25 +35,26 @@ Conflicts rows_of(std::vector<std::pair<BufferIdx, BufferIdx>> pairs, std::size_
 int memplan_problem_set_conflicts(memplan_problem* problem, size_t count, const int32_t* first,
                                   const int32_t* second, char* error, size_t error_size) {
   using namespace memplan::c_api;
-  return replace(problem, &memplan::Problem::conflicts, error, error_size, [&](size_t buffers) {
-    require(count == 0 || (first != nullptr && second != nullptr),
-            "first and second of conflicts must not be NULL");
-    require(count <= kMostRows, "there are too many conflicts");
+  const auto make = [&](size_t buffers, memplan::Conflicts* conflicts) -> std::string {
+    if (count > 0 && (first == nullptr || second == nullptr)) {
+      return "first and second of conflicts must not be NULL";
+    }
+    if (count > kMostRows) return "there are too many conflicts";
     std::vector<std::pair<memplan::BufferIdx, memplan::BufferIdx>> pairs;
     pairs.reserve(2 * count);
     for (size_t i = 0; i < count; ++i) {
-      const auto refuse = [i](const std::string& what) {
-        require(false, ("conflict " + std::to_string(i) + ": " + what).c_str());
-      };
+      const std::string conflict = "conflict " + std::to_string(i) + ": ";
       for (const int32_t b : {first[i], second[i]}) {
         if (b >= 0 && static_cast<size_t>(b) < buffers) continue;
-        refuse("there is no buffer " + std::to_string(b));
+        return conflict + "there is no buffer " + std::to_string(b);
       }
       if (first[i] == second[i]) {
-        refuse("buffer " + std::to_string(first[i]) + " cannot conflict with itself");
+        return conflict + "buffer " + std::to_string(first[i]) + " cannot conflict with itself";
       }
       pairs.emplace_back(first[i], second[i]);
     }
-    return rows_of(std::move(pairs), buffers);
-  });
+    *conflicts = rows_of(std::move(pairs), buffers);
+    return {};
+  };
+  return replace(problem, &memplan::Problem::conflicts, error, error_size, make);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
+#include <memory>
 
 namespace memplan::c_api {
 
@@ -13,31 +13,32 @@ namespace {
 constexpr std::size_t kMostOptions = 1024;
 
 // The defaults, with the fields on top that the caller's version of the struct has. Options of
-// later versions that the caller has set must not be ignored.
-memplan_options completed(const memplan_options* given) {
-  memplan_options options;
-  memplan_default_options(&options, sizeof options);
-  if (given == nullptr) return options;
+// later versions that the caller has set must not be ignored. Returns what is wrong.
+const char* complete(const memplan_options* given, memplan_options* options) {
+  memplan_default_options(options, sizeof *options);
+  if (given == nullptr) return "";
   const std::size_t size = given->struct_size;
-  require(size >= sizeof size && size <= kMostOptions && size % alignof(memplan_options) == 0,
-          "struct_size of the options is not set; call memplan_default_options() first");
-  for (std::size_t at = sizeof options; at < size; ++at) {
-    require(reinterpret_cast<const char*>(given)[at] == 0,
-            "an option is set that this version of memplan does not know");
+  if (size < sizeof size || size > kMostOptions || size % alignof(memplan_options) != 0) {
+    return "struct_size of the options is not set; call memplan_default_options() first";
   }
-  std::memcpy(&options, given, std::min(size, sizeof options));
-  return options;
+  for (std::size_t at = sizeof *options; at < size; ++at) {
+    if (reinterpret_cast<const char*>(given)[at] == 0) continue;
+    return "an option is set that this version of memplan does not know";
+  }
+  std::memcpy(options, given, std::min(size, sizeof *options));
+  if (options->objective != MEMPLAN_FIT && options->objective != MEMPLAN_MIN_PEAK) {
+    return "objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK";
+  }
+  if (std::isnan(options->seconds)) return "seconds must be a number; a negative one is no limit";
+  return options->threads < 1 ? "threads must be at least 1" : "";
 }
 
 }  // namespace
 
-SolveOptions converted(const memplan_options* options) {
-  const memplan_options given = completed(options);
-  require(given.objective == MEMPLAN_FIT || given.objective == MEMPLAN_MIN_PEAK,
-          "objective must be MEMPLAN_FIT or MEMPLAN_MIN_PEAK");
-  require(!std::isnan(given.seconds), "seconds must be a number; a negative one is no limit");
-  require(given.threads >= 1, "threads must be at least 1");
-  SolveOptions chosen;
+std::string convert(const memplan_options* options, SolveOptions* all) {
+  memplan_options given;
+  if (const char* fault = complete(options, &given); *fault != '\0') return fault;
+  SolveOptions& chosen = *all;
   chosen.solver = given.solver == nullptr ? "" : given.solver;
   chosen.objective = given.objective == MEMPLAN_FIT ? Objective::kFit : Objective::kMinPeak;
   if (given.seconds >= 0) chosen.budget.seconds = given.seconds;
@@ -56,7 +57,7 @@ SolveOptions converted(const memplan_options* options) {
       tell(&known, user_data);
     };
   }
-  return chosen;
+  return {};
 }
 
 void say(const char* sentence, char* error, size_t error_size) {
@@ -66,16 +67,17 @@ void say(const char* sentence, char* error, size_t error_size) {
   error[length] = '\0';
 }
 
-void require(bool ok, const char* sentence) {
-  if (!ok) throw std::invalid_argument(sentence);
-}
-
 memplan_plan* solved(const memplan_problem* problem, const memplan_options* options, char* error,
                      std::size_t error_size, SolveBy* solve) {
-  return guarded<memplan_plan*>(nullptr, error, error_size, [&] {
-    require(problem != nullptr, kNoProblem);
-    return new memplan_plan{solve(problem->problem, converted(options))};
+  std::unique_ptr<memplan_plan> plan;
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    if (problem == nullptr) return kNoProblem;
+    SolveOptions chosen;
+    if (std::string fault = convert(options, &chosen); !fault.empty()) return fault;
+    plan = std::make_unique<memplan_plan>();
+    return solve(problem->problem, chosen, &plan->plan);
   });
+  return done ? plan.release() : nullptr;
 }
 
 }  // namespace memplan::c_api

@@ -1,3 +1,4 @@
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -6,10 +7,11 @@
 int memplan_problem_set_groups(memplan_problem* problem, const int32_t* group, const int64_t* lead,
                                char* error, size_t error_size) {
   using namespace memplan::c_api;
-  return guarded(0, error, error_size, [&] {
-    require(problem != nullptr, kNoProblem);
-    require((group == nullptr) == (lead == nullptr),
-            "group and lead must both be given, or both be NULL");
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    if (problem == nullptr) return kNoProblem;
+    if ((group == nullptr) != (lead == nullptr)) {
+      return "group and lead must both be given, or both be NULL";
+    }
     std::vector<std::int32_t> groups;
     std::vector<memplan::Bytes> leads;
     if (group != nullptr) {
@@ -19,6 +21,7 @@ int memplan_problem_set_groups(memplan_problem* problem, const int32_t* group, c
     }
     problem->problem.group = std::move(groups);
     problem->problem.lead = std::move(leads);
-    return 1;
+    return {};
   });
+  return done ? 1 : 0;
 }

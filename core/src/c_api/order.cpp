@@ -1,9 +1,9 @@
-#include "memplan/order.h"
-
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "c_api/door.h"
+#include "order/attempt.h"
 
 struct memplan_order {
   memplan::OrderResult result;
@@ -13,40 +13,62 @@ namespace memplan::c_api {
 
 namespace {
 
-template <typename T>
-std::vector<T> copied_rows(const T* column, std::size_t rows) {
-  require(rows <= kMostRows, "a column of the program is too long");
-  require(rows == 0 || column != nullptr, "a column of the program must not be NULL");
-  return {column, column + rows};
-}
+// Copies columns of C. What is wrong with the first bad one is kept, and no more is copied.
+class Columns {
+ public:
+  const char* fault() const { return fault_; }
 
-template <typename T>
-std::vector<T> rows_or_zeros(const T* column, std::size_t rows) {
-  require(rows <= kMostRows, "a column of the program is too long");
-  return column == nullptr ? std::vector<T>(rows, 0) : copied_rows(column, rows);
-}
-
-OrderProblem converted_program(const memplan_program& given) {
-  OrderProblem problem;
-  problem.workspace = rows_or_zeros(given.workspace, given.operators);
-  const std::vector<OperatorIdx> from = copied_rows(given.arc_from, given.arcs);
-  const std::vector<OperatorIdx> to = copied_rows(given.arc_to, given.arcs);
-  for (std::size_t i = 0; i < from.size(); ++i) problem.arcs.push_back({from[i], to[i]});
-  problem.size = copied_rows(given.size, given.storages);
-  problem.given = rows_or_zeros(given.given, given.storages);
-  problem.wanted = rows_or_zeros(given.wanted, given.storages);
-  problem.user_begin = given.storages == 0 && given.user_begin == nullptr
-                           ? std::vector<std::int64_t>{0}
-                           : copied_rows(given.user_begin, given.storages + 1);
-  require(problem.user_begin.back() >= 0, "user_begin must ascend from 0 to the number of users");
-  problem.user = copied_rows(given.user, static_cast<std::size_t>(problem.user_begin.back()));
-  const std::vector<OperatorIdx> op = copied_rows(given.pair_op, given.pairs);
-  const std::vector<StorageIdx> input = copied_rows(given.pair_input, given.pairs);
-  const std::vector<StorageIdx> output = copied_rows(given.pair_output, given.pairs);
-  for (std::size_t i = 0; i < op.size(); ++i) {
-    problem.in_place.push_back({op[i], input[i], output[i]});
+  template <typename T>
+  std::vector<T> copy(const T* column, std::size_t rows) {
+    if (rows > kMostRows) return refuse<T>("a column of the program is too long");
+    if (rows > 0 && column == nullptr) return refuse<T>("a column of the program must not be NULL");
+    return *fault_ == '\0' ? std::vector<T>(column, column + rows) : std::vector<T>();
   }
-  return problem;
+  template <typename T>
+  std::vector<T> copy_or_zeros(const T* column, std::size_t rows) {
+    if (column != nullptr || rows > kMostRows) return copy(column, rows);
+    return std::vector<T>(rows, 0);
+  }
+  // The number of users, which is the last row of user_begin.
+  std::size_t users(const std::vector<std::int64_t>& user_begin) {
+    if (*fault_ != '\0') return 0;
+    if (user_begin.back() >= 0) return static_cast<std::size_t>(user_begin.back());
+    fault_ = "user_begin must ascend from 0 to the number of users";
+    return 0;
+  }
+
+ private:
+  template <typename T>
+  std::vector<T> refuse(const char* fault) {
+    if (*fault_ == '\0') fault_ = fault;
+    return {};
+  }
+
+  const char* fault_ = "";
+};
+
+// Returns what is wrong, or nothing.
+const char* convert_program(const memplan_program& given, OrderProblem* problem) {
+  Columns columns;
+  problem->workspace = columns.copy_or_zeros(given.workspace, given.operators);
+  const std::vector<OperatorIdx> from = columns.copy(given.arc_from, given.arcs);
+  const std::vector<OperatorIdx> to = columns.copy(given.arc_to, given.arcs);
+  problem->size = columns.copy(given.size, given.storages);
+  problem->given = columns.copy_or_zeros(given.given, given.storages);
+  problem->wanted = columns.copy_or_zeros(given.wanted, given.storages);
+  problem->user_begin = given.storages == 0 && given.user_begin == nullptr
+                            ? std::vector<std::int64_t>{0}
+                            : columns.copy(given.user_begin, given.storages + 1);
+  problem->user = columns.copy(given.user, columns.users(problem->user_begin));
+  const std::vector<OperatorIdx> op = columns.copy(given.pair_op, given.pairs);
+  const std::vector<StorageIdx> input = columns.copy(given.pair_input, given.pairs);
+  const std::vector<StorageIdx> output = columns.copy(given.pair_output, given.pairs);
+  if (*columns.fault() != '\0') return columns.fault();
+  for (std::size_t i = 0; i < from.size(); ++i) problem->arcs.push_back({from[i], to[i]});
+  for (std::size_t i = 0; i < op.size(); ++i) {
+    problem->in_place.push_back({op[i], input[i], output[i]});
+  }
+  return "";
 }
 
 }  // namespace
@@ -56,16 +78,21 @@ OrderProblem converted_program(const memplan_program& given) {
 memplan_order* memplan_best_order(const memplan_program* program, const memplan_options* options,
                                   char* error, size_t error_size) {
   using namespace memplan::c_api;
-  return guarded(static_cast<memplan_order*>(nullptr), error, error_size, [&] {
-    require(program != nullptr, "the program must not be NULL");
-    const memplan::SolveOptions solving = converted(options);
+  std::unique_ptr<memplan_order> order;
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    if (program == nullptr) return "the program must not be NULL";
+    memplan::SolveOptions solving;
+    if (std::string fault = convert(options, &solving); !fault.empty()) return fault;
     memplan::OrderOptions chosen;
     chosen.budget = solving.budget;
     chosen.interrupt = solving.interrupt;
-    auto order = std::make_unique<memplan_order>();
-    order->result = memplan::best_order(converted_program(*program), chosen);
-    return order.release();
+    memplan::OrderProblem problem;
+    const char* fault = convert_program(*program, &problem);
+    if (*fault != '\0') return fault;
+    order = std::make_unique<memplan_order>();
+    return memplan::try_best_order(problem, chosen, &order->result);
   });
+  return done ? order.release() : nullptr;
 }
 
 void memplan_order_free(memplan_order* order) { delete order; }

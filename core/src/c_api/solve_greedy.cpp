@@ -3,5 +3,5 @@
 
 memplan_plan* memplan_solve_greedy(const memplan_problem* problem, const memplan_options* options,
                                    char* error, size_t error_size) {
-  return memplan::c_api::solved(problem, options, error, error_size, memplan::solve_greedy);
+  return memplan::c_api::solved(problem, options, error, error_size, memplan::try_greedy);
 }

@@ -3,5 +3,5 @@
 
 memplan_plan* memplan_solve_search(const memplan_problem* problem, const memplan_options* options,
                                    char* error, size_t error_size) {
-  return memplan::c_api::solved(problem, options, error, error_size, memplan::solve_search);
+  return memplan::c_api::solved(problem, options, error, error_size, memplan::try_search);
 }

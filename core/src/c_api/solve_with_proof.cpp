@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "c_api/door.h"
 #include "memplan/solve.h"
+#include "solve/alone.h"
 
 namespace memplan::c_api {
 
@@ -47,7 +49,8 @@ class Pieces : public std::streambuf {
   bool refused_ = false;
 };
 
-void require_provable(const Problem& problem, const SolveOptions& options) {
+// Why there can be no proof, or nothing.
+std::string check_provable(const Problem& problem, const SolveOptions& options) {
   std::string able;
   bool proves = false;
   for (const Solver& each : solvers()) {
@@ -55,10 +58,10 @@ void require_provable(const Problem& problem, const SolveOptions& options) {
     able += (able.empty() ? "" : ", ") + std::string(each.name);
     proves = proves || options.solver == each.name;
   }
-  require(proves, (options.solver + " writes no proof: choose one of " + able + ".").c_str());
+  if (!proves) return options.solver + " writes no proof: choose one of " + able + ".";
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
-  require(std::none_of(problem.gaps.begin(), problem.gaps.end(), windowed),
-          "a proof cannot express windows");
+  const bool has_windows = std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed);
+  return has_windows ? "a proof cannot express windows" : "";
 }
 
 }  // namespace
@@ -71,16 +74,22 @@ memplan_plan* memplan_solve_with_proof(const memplan_problem* problem,
                                                     void* user_data),
                                        void* user_data, char* error, size_t error_size) {
   using namespace memplan::c_api;
-  return guarded<memplan_plan*>(nullptr, error, error_size, [&] {
-    require(problem != nullptr, kNoProblem);
-    require(write != nullptr, "write must not be NULL");
-    memplan::SolveOptions chosen = converted(options);
-    require_provable(problem->problem, chosen);
+  std::unique_ptr<memplan_plan> plan;
+  const bool done = guarded(error, error_size, [&]() -> std::string {
+    if (problem == nullptr) return kNoProblem;
+    if (write == nullptr) return "write must not be NULL";
+    memplan::SolveOptions chosen;
+    std::string fault = convert(options, &chosen);
+    if (fault.empty()) fault = check_provable(problem->problem, chosen);
+    if (!fault.empty()) return fault;
     Pieces pieces(write, user_data);
     std::ostream out(&pieces);
     chosen.proof = &out;
-    memplan::Plan plan = memplan::solve(problem->problem, chosen);
+    plan = std::make_unique<memplan_plan>();
+    fault = memplan::try_solve(problem->problem, chosen, &plan->plan);
     out.flush();
-    return new memplan_plan{std::move(plan), pieces.complete()};
+    plan->proof_complete = pieces.complete();
+    return fault;
   });
+  return done ? plan.release() : nullptr;
 }

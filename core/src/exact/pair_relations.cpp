@@ -10,7 +10,7 @@ namespace memplan {
 namespace {
 
 // 48 bytes a pair and more: 2 897 buffers that all overlap are enough for a search over pairs.
-constexpr std::int64_t kMaxPairs = std::int64_t{1} << 22;
+constexpr std::int64_t kMaxMeetings = std::int64_t{1} << 22;
 
 // One pair of spans that meet: it forbids from < off_other - off_self < to.
 struct Forbidden {
@@ -47,9 +47,9 @@ const char* Relations::build(const Items& items, Stopper& stopper) {
       forbidden[j].push_back({i, b.lower - a.upper, b.upper - a.lower});
     }
   };
-  const char* refusal = for_each_meeting(items, kMaxPairs, stopper, add);
+  const char* refusal = for_each_meeting(items, kMaxMeetings, stopper, add);
   if (refusal != nullptr) return refusal;
-  if (static_cast<std::int64_t>(items.barred.size()) > kMaxPairs) {
+  if (static_cast<std::int64_t>(items.barred.size()) > kMaxMeetings) {
     return "too many pairs of buffers conflict for this search";
   }
   for (const auto& [p, q] : items.barred) {

@@ -69,20 +69,20 @@ bool first_fit(const Problem& problem, const Items& items, const Relations& rela
 }
 
 // A relation that the lower bounds break. Its ranges up to `split` or those after it must hold.
-struct Choice {
+struct PairChoice {
   std::int32_t relation = -1;
   std::int32_t split = 0;
   bool above_first = false;  // try the ranges after the split first
 };
 
 // A choice on the stack, with the state that it was made in.
-struct Frame {
-  Choice choice;
+struct PairFrame {
+  PairChoice choice;
   Propagation::Mark mark;
   bool second = false;  // the first alternative has failed
 };
 
-enum class Verdict { kSolved, kExhausted, kCutShort };
+enum class PairVerdict { kSolved, kExhausted, kCutShort };
 
 // Depth first over choices. Only broken relations are branched on: once the lower bounds break
 // none, they are a plan (see Propagation::fixpoint).
@@ -96,15 +96,15 @@ class PairSearch {
         stopper_(stopper) {}
 
   bool root() { return bounds_.fixpoint(); }
-  Verdict run(const std::vector<ItemIdx>& part);
+  PairVerdict run(const std::vector<ItemIdx>& part);
 
   std::int64_t nodes() const { return nodes_; }
   bool gave_up() const { return bounds_.gave_up(); }
   Bytes offset(ItemIdx i) const { return bounds_.lower(i); }
 
  private:
-  Choice most_constrained() const;
-  void take(const Frame& frame);
+  PairChoice most_constrained() const;
+  void take(const PairFrame& frame);
   bool next_alternative();
 
   const Relations& relations_;
@@ -112,7 +112,7 @@ class PairSearch {
   const std::int64_t node_budget_;
   Stopper& stopper_;
   std::vector<std::int32_t> part_;  // the relations of one independent part
-  std::vector<Frame> frames_;
+  std::vector<PairFrame> frames_;
   std::int64_t nodes_ = 0;
 };
 
@@ -120,7 +120,7 @@ class PairSearch {
 // plan. Otherwise one broken relation is split at the difference that the offsets have: its ranges
 // up to there, or those after it. One of the two holds in every plan, and each closes a range, so
 // that the search ends. The first alternative is the one that leaves more room.
-Verdict PairSearch::run(const std::vector<ItemIdx>& part) {
+PairVerdict PairSearch::run(const std::vector<ItemIdx>& part) {
   part_.clear();
   for (const ItemIdx i : part) {
     for (const std::int32_t r : relations_.of_item[i]) {
@@ -129,22 +129,22 @@ Verdict PairSearch::run(const std::vector<ItemIdx>& part) {
   }
   frames_.clear();  // decisions of other parts stay, since they cannot matter here
   for (;;) {
-    if (nodes_ >= node_budget_ || stopper_.look()) return Verdict::kCutShort;
+    if (nodes_ >= node_budget_ || stopper_.look()) return PairVerdict::kCutShort;
     ++nodes_;
-    const Choice choice = most_constrained();
-    if (choice.relation < 0) return Verdict::kSolved;
+    const PairChoice choice = most_constrained();
+    if (choice.relation < 0) return PairVerdict::kSolved;
     MEMPLAN_ASSERT(bounds_.check_invariants());
     frames_.push_back({choice, bounds_.mark()});
     take(frames_.back());
     while (!bounds_.fixpoint()) {
-      if (stopper_.stopped()) return Verdict::kCutShort;
-      if (!next_alternative()) return Verdict::kExhausted;
+      if (stopper_.stopped()) return PairVerdict::kCutShort;
+      if (!next_alternative()) return PairVerdict::kExhausted;
     }
   }
 }
 
-void PairSearch::take(const Frame& frame) {
-  const Choice& c = frame.choice;
+void PairSearch::take(const PairFrame& frame) {
+  const PairChoice& c = frame.choice;
   if (c.above_first != frame.second) {
     bounds_.restrict(c.relation, c.split + 1, bounds_.last(c.relation));
   } else {
@@ -154,7 +154,7 @@ void PairSearch::take(const Frame& frame) {
 
 bool PairSearch::next_alternative() {
   for (; !frames_.empty(); frames_.pop_back()) {
-    Frame& frame = frames_.back();
+    PairFrame& frame = frames_.back();
     bounds_.undo(frame.mark);
     if (frame.second) continue;
     frame.second = true;
@@ -167,8 +167,8 @@ bool PairSearch::next_alternative() {
 // The broken relation with the least room in its worse alternative, and then in its better one;
 // the alternative that leaves more room comes first. Room is what the item that must rise has
 // left below its upper bound when it has risen.
-Choice PairSearch::most_constrained() const {
-  Choice best;
+PairChoice PairSearch::most_constrained() const {
+  PairChoice best;
   Bytes best_worse = 0;
   Bytes best_better = 0;
   for (const std::int32_t index : part_) {
@@ -194,7 +194,7 @@ Choice PairSearch::most_constrained() const {
   return best;
 }
 
-Plan unknown(const PairSearch& search, const Stopper& stopper) {
+Plan undecided(const PairSearch& search, const Stopper& stopper) {
   const bool creep = search.gave_up() && !stopper.stopped();
   return memplan::unknown(creep ? "bounds creep too slowly for a proof" : "the budget ran out");
 }
@@ -204,24 +204,24 @@ Plan search_parts(const Problem& problem, const Items& items, const Relations& r
                   std::int64_t node_budget, Stopper& stopper) {
   PairSearch search(items, relations, node_budget, stopper);
   if (!search.root()) {
-    if (search.gave_up()) return unknown(search, stopper);
+    if (search.gave_up()) return undecided(search, stopper);
     std::vector<BufferIdx> all;
     for (const Part& part : items.parts) all.push_back(part.buffer);
     std::sort(all.begin(), all.end());
     return infeasible(std::move(all), "bounds alone leave no solution");
   }
   Plan plan;
-  Verdict verdict = Verdict::kSolved;
+  PairVerdict verdict = PairVerdict::kSolved;
   for (const std::vector<ItemIdx>& part : relations.parts()) {
     verdict = search.run(part);
-    if (verdict == Verdict::kExhausted && !search.gave_up()) {
+    if (verdict == PairVerdict::kExhausted && !search.gave_up()) {
       plan = infeasible(buffers_of(items, part), "the search over pairs is exhausted");
-    } else if (verdict != Verdict::kSolved) {
-      plan = unknown(search, stopper);
+    } else if (verdict != PairVerdict::kSolved) {
+      plan = undecided(search, stopper);
     }
-    if (verdict != Verdict::kSolved) break;
+    if (verdict != PairVerdict::kSolved) break;
   }
-  if (verdict == Verdict::kSolved) {
+  if (verdict == PairVerdict::kSolved) {
     std::vector<Bytes> offsets;
     for (ItemIdx i = 0; i < items.count(); ++i) offsets.push_back(search.offset(i));
     plan = plan_of(problem, items, offsets, "the search over pairs found a solution");
@@ -231,8 +231,8 @@ Plan search_parts(const Problem& problem, const Items& items, const Relations& r
   return plan;
 }
 
-Plan answer(const Problem& problem, const Items& items, std::int64_t node_budget,
-            Stopper& stopper) {
+Plan answer_by_pairs(const Problem& problem, const Items& items, std::int64_t node_budget,
+                     Stopper& stopper) {
   if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Relations relations;
   const char* refusal = relations.build(items, stopper);
@@ -250,7 +250,7 @@ Plan answer(const Problem& problem, const Items& items, std::int64_t node_budget
 Plan pairs_fit(const Problem& problem, const Sections& sections, Bytes capacity,
                std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  return found_by("pairs", answer(problem, items, node_budget, stopper));
+  return found_by("pairs", answer_by_pairs(problem, items, node_budget, stopper));
 }
 
 }  // namespace memplan

@@ -8,10 +8,10 @@
 #include <iterator>
 #include <limits>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "util/failure.h"
 #include "util/invariants.h"
 #include "util/random.h"
 
@@ -304,12 +304,9 @@ class Pool {
   template <typename Work>
   void begin(int count, const Work& work) {
     for (int t = 0; t < count; ++t) {
-      try {
-        threads_.emplace_back(work);
-      } catch (const std::system_error&) {
-        if (t == 0) throw;
-        return;
-      }
+      const std::exception_ptr lack = caught([&] { threads_.emplace_back(work); });
+      if (lack && t == 0) std::rethrow_exception(lack);
+      if (lack) return;
     }
   }
   void join() {
@@ -347,12 +344,8 @@ int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threa
         if (next == count) return;
         k = next++;
       }
-      std::exception_ptr fault;
-      try {
-        workers_[k]->run(round_, cancelled[k] ? 0 : slices[k], nullptr, &cancelled[k]);
-      } catch (...) {
-        fault = std::current_exception();
-      }
+      const std::exception_ptr fault = caught(
+          [&] { workers_[k]->run(round_, cancelled[k] ? 0 : slices[k], nullptr, &cancelled[k]); });
       const std::lock_guard<std::mutex> lock(mutex);
       if (fault && !thrown) thrown = fault;
       if (fault) cancel_from(0);
@@ -367,12 +360,10 @@ int Portfolio::run_on_threads(const std::vector<std::int64_t>& slices, int threa
     std::unique_lock<std::mutex> lock(mutex);
     while (open > 0) {
       changed.wait_for(lock, std::chrono::milliseconds(5));
-      try {
-        if (stopper.look()) cancel_from(0);
-      } catch (...) {
-        if (!thrown) thrown = std::current_exception();
-        cancel_from(0);
-      }
+      bool ends = false;
+      const std::exception_ptr fault = caught([&] { ends = stopper.look(); });
+      if (fault && !thrown) thrown = fault;
+      if (fault || ends) cancel_from(0);
     }
   }
   pool.join();

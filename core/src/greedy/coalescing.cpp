@@ -18,7 +18,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNoPiece = -1;
 
 // The free addresses, as pieces in classes of size (the two levels of TLSF: Masmano, Ripoll, Crespo
 // and Real 2004). A class is 1/32 of a power of two, so that the first piece of the next higher
@@ -29,21 +29,21 @@ constexpr std::int32_t kNone = -1;
 class Free {
  public:
   static constexpr int kFine = 5;  // 2^5 classes to a power of two
-  static constexpr std::int64_t kClasses = 64 << kFine;
+  static constexpr std::size_t kClasses = 64 << kFine;
 
-  Free() { first_.fill(kNone); }
+  Free() { first_.fill(kNoPiece); }
 
   // Adds addresses that are free from the beginning. They border on no other piece.
-  void add(Interval range) { list(fresh({range, kNone, kNone, kNone, kNone, false})); }
+  void add(Interval range) { list(fresh({range, kNoPiece, kNoPiece, kNoPiece, kNoPiece, false})); }
 
-  // Takes addresses for a block of such a shape. Returns the piece, or kNone where there is no
+  // Takes addresses for a block of such a shape. Returns the piece, or kNoPiece where there is no
   // room below 2^62; `offset` is that of the shape.
   std::int32_t take(const Shape& shape, Bytes* offset) {
-    if (shape.above > kMaxBytes - shape.below) return kNone;
-    for (std::int64_t at = next_class(class_of(extent(shape))); at < kClasses;
+    if (shape.above > kMaxBytes - shape.below) return kNoPiece;
+    for (std::size_t at = next_class(class_of(extent(shape))); at < kClasses;
          at = next_class(at + 1)) {
       int looks = 0;
-      for (std::int32_t p = first_[at]; p != kNone && looks < kLooks;
+      for (std::int32_t p = first_[at]; p != kNoPiece && looks < kLooks;
            p = pieces_[p].next, ++looks) {
         *offset = place_in(pieces_[p].range, shape);
         if (*offset == kNoOffset) continue;
@@ -51,7 +51,7 @@ class Free {
         return p;
       }
     }
-    return kNone;
+    return kNoPiece;
   }
 
   // Rises with the size of the shape; below kClasses.
@@ -62,14 +62,14 @@ class Free {
   // Gives the addresses of a piece back.
   void release(std::int32_t p) {
     const std::int32_t before = pieces_[p].before;
-    if (before != kNone && !pieces_[before].held) {
+    if (before != kNoPiece && !pieces_[before].held) {
       unlist(before);
       pieces_[p].range.lower = pieces_[before].range.lower;
       join(pieces_[before].before, p);
       spare_.push_back(before);
     }
     const std::int32_t after = pieces_[p].after;
-    if (after != kNone && !pieces_[after].held) {
+    if (after != kNoPiece && !pieces_[after].held) {
       unlist(after);
       pieces_[p].range.upper = pieces_[after].range.upper;
       join(p, pieces_[after].after);
@@ -85,7 +85,7 @@ class Free {
 
   struct Piece {
     Interval range;
-    std::int32_t before;  // by address, or kNone
+    std::int32_t before;  // by address, or kNoPiece
     std::int32_t after;
     std::int32_t previous;  // of its class, where it is free
     std::int32_t next;
@@ -97,18 +97,18 @@ class Free {
   }
 
   // Sizes below 32 have a class each.
-  static std::int64_t class_of(Bytes size) {
+  static std::size_t class_of(Bytes size) {
     const auto bits = static_cast<std::uint64_t>(size);
     const int power = bits >> kFine == 0 ? 0 : highest_bit(bits) - kFine;
-    return (std::int64_t{power} << kFine) + (size >> power);
+    return (static_cast<std::size_t>(power) << kFine) + static_cast<std::size_t>(size >> power);
   }
 
   // The first class at or above this one that has a piece, or kClasses.
-  std::int64_t next_class(std::int64_t at) const {
-    for (std::int64_t word = at / 64; word < kClasses / 64; ++word) {
+  std::size_t next_class(std::size_t at) const {
+    for (std::size_t word = at / 64; word < kClasses / 64; ++word) {
       const std::uint64_t bits =
           word == at / 64 ? any_[word] >> (at % 64) << (at % 64) : any_[word];
-      if (bits != 0) return 64 * word + lowest_bit(bits);
+      if (bits != 0) return 64 * word + static_cast<std::size_t>(lowest_bit(bits));
     }
     return kClasses;
   }
@@ -128,14 +128,16 @@ class Free {
     pieces_[p].held = true;
     if (whole.lower < taken.lower) {
       const std::int32_t before = pieces_[p].before;
-      const std::int32_t rest = fresh({{whole.lower, taken.lower}, before, p, kNone, kNone, false});
+      const std::int32_t rest =
+          fresh({{whole.lower, taken.lower}, before, p, kNoPiece, kNoPiece, false});
       join(before, rest);
       join(rest, p);
       list(rest);
     }
     if (taken.upper < whole.upper) {
       const std::int32_t after = pieces_[p].after;
-      const std::int32_t rest = fresh({{taken.upper, whole.upper}, p, after, kNone, kNone, false});
+      const std::int32_t rest =
+          fresh({{taken.upper, whole.upper}, p, after, kNoPiece, kNoPiece, false});
       join(p, rest);
       join(rest, after);
       list(rest);
@@ -154,30 +156,30 @@ class Free {
   }
 
   void join(std::int32_t before, std::int32_t after) {
-    if (before != kNone) pieces_[before].after = after;
-    if (after != kNone) pieces_[after].before = before;
+    if (before != kNoPiece) pieces_[before].after = after;
+    if (after != kNoPiece) pieces_[after].before = before;
   }
 
   void list(std::int32_t p) {
     Piece& piece = pieces_[p];
-    const std::int64_t at = class_of(piece.range.upper - piece.range.lower);
+    const std::size_t at = class_of(piece.range.upper - piece.range.lower);
     piece.held = false;
-    piece.previous = kNone;
+    piece.previous = kNoPiece;
     piece.next = first_[at];
-    if (piece.next != kNone) pieces_[piece.next].previous = p;
+    if (piece.next != kNoPiece) pieces_[piece.next].previous = p;
     first_[at] = p;
     any_[at / 64] |= std::uint64_t{1} << (at % 64);
   }
 
   void unlist(std::int32_t p) {
     const Piece& piece = pieces_[p];
-    const std::int64_t at = class_of(piece.range.upper - piece.range.lower);
-    if (piece.next != kNone) pieces_[piece.next].previous = piece.previous;
-    if (piece.previous != kNone) {
+    const std::size_t at = class_of(piece.range.upper - piece.range.lower);
+    if (piece.next != kNoPiece) pieces_[piece.next].previous = piece.previous;
+    if (piece.previous != kNoPiece) {
       pieces_[piece.previous].next = piece.next;
     } else {
       first_[at] = piece.next;
-      if (piece.next == kNone) any_[at / 64] &= ~(std::uint64_t{1} << (at % 64));
+      if (piece.next == kNoPiece) any_[at / 64] &= ~(std::uint64_t{1} << (at % 64));
     }
   }
 
@@ -238,11 +240,11 @@ class CoalescingFit {
   }
 
   void gather() {
-    timed_block_of_.assign(problem_.size.size(), kNone);
+    timed_block_of_.assign(problem_.size.size(), kNoPiece);
     timed_blocks_.reserve(problem_.size.size());
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
-      if (draft_.offsets[b] != kNoOffset || timed_block_of_[b] != kNone) continue;
-      TimedBlock timed{b, sections_.count, 0, Free::rank(blocks_.shape(b)), kNone};
+      if (draft_.offsets[b] != kNoOffset || timed_block_of_[b] != kNoPiece) continue;
+      TimedBlock timed{b, sections_.count, 0, Free::rank(blocks_.shape(b)), kNoPiece};
       const auto row = static_cast<std::int32_t>(timed_blocks_.size());
       blocks_.for_each(b, [&](BufferIdx member, Bytes) {
         timed_block_of_[member] = row;
@@ -262,7 +264,7 @@ class CoalescingFit {
   void stretch() {
     for (BufferIdx b = 0; b < problem_.count(); ++b) {
       for (auto other = problem_.conflicts.first(b); other != problem_.conflicts.last(b); ++other) {
-        if (timed_block_of_[b] == kNone || timed_block_of_[*other] == kNone) continue;
+        if (timed_block_of_[b] == kNoPiece || timed_block_of_[*other] == kNoPiece) continue;
         TimedBlock& timed = timed_blocks_[timed_block_of_[b]];
         timed.end = std::max(timed.end, timed_blocks_[timed_block_of_[*other]].begin);
       }
@@ -291,7 +293,8 @@ class CoalescingFit {
     }
     for (const auto& [key, at] : ranked(now.size(), [&](std::int32_t i) {
            const TimedBlock& timed = timed_blocks_[now[i]];
-           return Free::kClasses * (std::int64_t{timed.begin} - timed.end) - timed.rank;
+           return std::int64_t{Free::kClasses} * (std::int64_t{timed.begin} - timed.end) -
+                  timed.rank;
          })) {
       if (!place(&timed_blocks_[now[at]])) return false;
     }
@@ -337,7 +340,7 @@ class CoalescingFit {
   }
 
   void release(const TimedBlock& timed) {
-    if (timed.piece != kNone) free_.release(timed.piece);
+    if (timed.piece != kNoPiece) free_.release(timed.piece);
   }
 
   bool place(TimedBlock* timed) {
@@ -345,7 +348,7 @@ class CoalescingFit {
     Bytes offset = 0;
     if (shape.below > 0 || shape.above > 0) {
       timed->piece = free_.take(shape, &offset);
-      if (timed->piece == kNone) return false;
+      if (timed->piece == kNoPiece) return false;
     }
     blocks_.for_each(timed->first, [&](BufferIdx member, Bytes shift) {
       draft_.offsets[member] = offset + shift;
@@ -362,7 +365,7 @@ class CoalescingFit {
   Free free_;
   Draft draft_;
   std::vector<TimedBlock> timed_blocks_;
-  std::vector<std::int32_t> timed_block_of_;  // by buffer; kNone: it is pinned
+  std::vector<std::int32_t> timed_block_of_;  // by buffer; kNoPiece: it is pinned
 };
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 #include <utility>
 
 #include "greedy/best_pass.h"
 #include "greedy/orders.h"
 #include "greedy/passes.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -32,7 +32,7 @@ void require_known(const std::string& name) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   std::string all;
   for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
-  throw std::invalid_argument("unknown greedy order \"" + name + "\"; there are: " + all);
+  fail("unknown greedy order \"" + name + "\"; there are: " + all);
 }
 
 class Portfolio {

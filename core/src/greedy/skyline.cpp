@@ -72,13 +72,13 @@ Draft Passes::on_skyline(const std::vector<BufferIdx>& order, const Limits& limi
   };
 
   // Buffers with a row that no single section explains wait here, and all of them do at first.
-  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> apart;
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> apart;
   const std::vector<BufferIdx> firsts = blocks.firsts(order);
   for (std::size_t i = 0; i < firsts.size(); ++i) {
     if (draft.offsets[firsts[i]] == kNoOffset) apart.push({0, static_cast<std::int32_t>(i)});
   }
   for (std::int64_t turns = 1;; ++turns) {
-    Turn next = skyline.next();
+    Waiting next = skyline.next();
     if (!apart.empty() && apart.top() < next) {
       next = apart.top();
       apart.pop();

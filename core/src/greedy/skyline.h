@@ -25,13 +25,13 @@ struct Summit {
 };
 
 // The buffer with the lowest row, and of equal ones the first in the order.
-struct Turn {
+struct Waiting {
   Bytes row;
   std::int32_t place;
-  bool operator<(const Turn& other) const {
+  bool operator<(const Waiting& other) const {
     return std::tie(row, place) < std::tie(other.row, other.place);
   }
-  bool operator>(const Turn& other) const { return other < *this; }
+  bool operator>(const Waiting& other) const { return other < *this; }
 };
 
 // Heights over sections, which only grow, and the buffers that wait on each section. The row of a
@@ -63,7 +63,7 @@ class Skyline {
   }
 
   // The turn of the first of those that wait.
-  Turn next() const { return lowest(nodes_[1]); }
+  Waiting next() const { return lowest(nodes_[1]); }
 
   // A node summarises its children; a leaf has the first of its heap.
   bool check_invariants() const {
@@ -75,7 +75,7 @@ class Skyline {
       MEMPLAN_ASSERT(node.summit.height >= std::max(lower.summit.height, upper.summit.height));
       if (node.flat) continue;
       MEMPLAN_ASSERT(node.summit.height == std::max(lower.summit.height, upper.summit.height));
-      const Turn next = std::min(lowest(lower), lowest(upper));
+      const Waiting next = std::min(lowest(lower), lowest(upper));
       MEMPLAN_ASSERT(node.next.row == next.row && node.next.place == next.place);
     }
     for (std::size_t s = 0; s < waiting_.size(); ++s) {
@@ -111,7 +111,7 @@ class Skyline {
     Summit summit{0, 0};
     bool flat = true;                 // as high in all sections: no height below the node counts
     std::int32_t first = kNoneWaits;  // of all that wait
-    Turn next{0, kNoneWaits};         // of those that wait, where it is not flat
+    Waiting next{0, kNoneWaits};      // of those that wait, where it is not flat
   };
   struct Range {
     std::size_t node;
@@ -136,9 +136,9 @@ class Skyline {
     return std::abs(a.section - fullest_) < std::abs(b.section - fullest_) ? a : b;
   }
 
-  static Turn lowest(const Node& node) {
+  static Waiting lowest(const Node& node) {
     if (node.first == kNoneWaits) return {kMaxBytes, kNoneWaits};
-    return node.flat ? Turn{node.summit.height, node.first} : node.next;
+    return node.flat ? Waiting{node.summit.height, node.first} : node.next;
   }
 
   void flatten(const Range& range, Bytes height) {

@@ -16,7 +16,7 @@ namespace {
 
 // Measured on the multi-stream graphs of the corpus: two in three that first fit does not plan at
 // their bound are planned by one of these, most of those within a few passes of the first.
-constexpr KeyOf kOrders[] = {
+constexpr KeyOf kWheelOrders[] = {
     [](const Profile& p, BufferIdx b) {
       return Key{-static_cast<double>(p.room_class(b)), p.conflicts(b), p.extent(b)};
     },
@@ -28,11 +28,11 @@ constexpr std::int64_t kNodes = 5;  // spent on one order, for each buffer
 // %, so that the orders differ.
 std::vector<BufferIdx> next_order(int round, const Profile& profile, Random* random,
                                   Stopper& stopper) {
-  constexpr int kCount = std::size(kOrders);
+  constexpr int kCount = std::size(kWheelOrders);
   std::vector<KeyedBuffer> rows(profile.length.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].buffer = static_cast<BufferIdx>(i);
-    rows[i].key = kOrders[round % kCount](profile, rows[i].buffer);
+    rows[i].key = kWheelOrders[round % kCount](profile, rows[i].buffer);
     for (std::size_t k = 1; k < rows[i].key.size() && round >= kCount; ++k) {
       rows[i].key[k] *= 0.7 + 0.001 * static_cast<double>(random->below(601));
     }

@@ -20,7 +20,7 @@ struct Start {
   double nodes;
 };
 constexpr Start kStarts[] = {{"room_length", 0.25}, {"contention", 0.5}};
-constexpr std::int64_t kLeastNodes = 100;
+constexpr std::int64_t kLeastWheelNodes = 100;
 // Beyond the cache, a new beginning costs as much as placing one in so many buffers.
 constexpr std::int64_t kInCache = 20'000;
 constexpr std::int64_t kBeginning = 32;
@@ -35,7 +35,7 @@ void squeak(const Profile& profile, Bytes target, BestPass* best, Stopper& stopp
   for (const Start& start : kStarts) {
     if (best->enough(target, stopper)) return;
     const auto nodes = static_cast<std::int64_t>(start.nodes * static_cast<double>(count));
-    insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastNodes, nodes),
+    insist(sorted(order_of(start.order).key, profile, stopper), std::max(kLeastWheelNodes, nodes),
            count > kInCache ? count / kBeginning : 0, std::string(start.order) + ", first fit",
            target, stopper, best,
            [first_fit](const std::vector<BufferIdx>& order, const Limits& limits) {

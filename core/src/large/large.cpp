@@ -23,9 +23,9 @@ namespace {
 
 // These orders follow the ranking by room (large/ranking.h), which alone plans most inputs at their
 // load. The most promising comes first.
-constexpr const char* kOrders[] = {"contention_length", "length",       "length_class_start",
-                                   "room_length",       "size",         "load_class",
-                                   "length_class_size", "peak_distance"};
+constexpr const char* kPassOrders[] = {"contention_length", "length",       "length_class_start",
+                                       "room_length",       "size",         "load_class",
+                                       "length_class_size", "peak_distance"};
 constexpr const char* kBestFitOrders[] = {"room_length", "length", "contention_length"};
 constexpr int kBumps = 2;
 
@@ -42,8 +42,9 @@ constexpr std::int64_t kGoalsLeft = 64;
 constexpr double kFirstRoom = 1;  // of the first core
 constexpr double kWider = 1.5;    // where growing it does not help
 constexpr int kCores = 60;
-constexpr int kMostDeadEnds = 3;                    // in a row
-constexpr std::int64_t kMostLooks = 8'000'000'000;  // of the first search of a core: half a second
+constexpr int kMostDeadEnds = 3;  // in a row
+// Of the first search of a core: half a second.
+constexpr std::int64_t kMostCoreLooks = 8'000'000'000;
 constexpr std::int64_t kMostNodes = 1'000'000;
 // For each buffer: what the cores of a goal take at most, and what they leave to the passes.
 constexpr std::int64_t kNodesOfGoal = 50;
@@ -138,7 +139,7 @@ class Chain {
   }
 
   void try_orders() {
-    for (const char* name : kOrders) {
+    for (const char* name : kPassOrders) {
       if (!course_.round_over()) pass_and_bump(name, Fit::kFirst);
     }
     for (const char* name : kBestFitOrders) {
@@ -182,7 +183,7 @@ class Chain {
       const chain::Patience patience{options_.promote ? kCorePasses : 1,
                                      times(kPatience, course_.fastest()), nodes};
       const chain::PlacedCore placed =
-          chain::place_core(part, course_.goal, patience, {kMostLooks >> dead_ends, nodes},
+          chain::place_core(part, course_.goal, patience, {kMostCoreLooks >> dead_ends, nodes},
                             seed_ + static_cast<std::uint64_t>(k), &ranking_, stopper_);
       if (placed.refuted) {
         MEMPLAN_ASSERT(course_.goal + 1 > course_.target || options_.target > 0);  // it rises
@@ -295,7 +296,7 @@ constexpr std::int64_t kWheelNodes = 300;  // for each buffer
 
 // The patience is greater here: a pass by size looks at ten times as many neighbours as one by
 // length, and is as good.
-constexpr std::int64_t kRelatedPatience = 32;
+constexpr std::int64_t kRelatedPassPatience = 32;
 
 constexpr std::int64_t kFirstNodes = 10'000;  // of ejection, for a goal
 
@@ -343,7 +344,7 @@ void insist(chain::Course& course, std::uint64_t seed) {
 // Passes make a plan, and ejection lowers its peak goal by goal until it is tired: the best plan
 // only gets better, and nothing is refuted here.
 void run_related(chain::Course& course, std::uint64_t seed) {
-  course.patience = kRelatedPatience;
+  course.patience = kRelatedPassPatience;
   if (course.options.portfolio) try_orders(course);
   if (course.options.portfolio && course.options.bump && !course.enough()) insist(course, seed);
   if (!course.options.ejection || !course.plan.has_offsets()) return;

@@ -85,9 +85,9 @@ Bytes Items::group_down(ItemIdx i, Bytes bound) const {
 namespace {
 
 // Makes the items of a problem, one after the other.
-class Maker {
+class ItemMaker {
  public:
-  Maker(const Problem& problem, const Sections& sections, Items* items)
+  ItemMaker(const Problem& problem, const Sections& sections, Items* items)
       : problem_(problem), sections_(sections), items_(*items) {}
 
   void run();
@@ -113,7 +113,7 @@ class Maker {
   Items& items_;
 };
 
-void Maker::run() {
+void ItemMaker::run() {
   std::vector<std::vector<Ranked>> groups;
   std::map<std::int32_t, std::size_t> index;
   for (BufferIdx b = 0; b < problem_.count(); ++b) {
@@ -139,7 +139,7 @@ void Maker::run() {
 }
 
 // Adds an item, if it ever holds anything or has listed conflicts.
-void Maker::add(const BufferIdx* begin, const BufferIdx* end) {
+void ItemMaker::add(const BufferIdx* begin, const BufferIdx* end) {
   add_parts(begin, end);
   const ItemIdx i = items_.count() - 1;
   if (!measure()) {
@@ -157,7 +157,7 @@ void Maker::add(const BufferIdx* begin, const BufferIdx* end) {
   if (!matters) drop();
 }
 
-void Maker::add_parts(const BufferIdx* begin, const BufferIdx* end) {
+void ItemMaker::add_parts(const BufferIdx* begin, const BufferIdx* end) {
   const auto item = items_.count();
   const Bytes origin = end - begin > 1 ? problem_.lead[*begin] : 0;
   Bytes strictest = 1, phase = 0, top = 0;
@@ -191,7 +191,7 @@ void Maker::add_parts(const BufferIdx* begin, const BufferIdx* end) {
 }
 
 // Finds the legal offsets of the last item. False if there are none.
-bool Maker::measure() {
+bool ItemMaker::measure() {
   const ItemIdx i = items_.count() - 1;
   if (items_.size[i] > items_.capacity) return false;
   const Reach reach =
@@ -204,7 +204,7 @@ bool Maker::measure() {
   return true;
 }
 
-Maker::Reach Maker::reach_of_buffer(BufferIdx b) const {
+ItemMaker::Reach ItemMaker::reach_of_buffer(BufferIdx b) const {
   const Bytes pin = problem_.pin_of(b);
   if (pin != kNoOffset) return {pin, pin};
   const Bytes size = problem_.size[b], alignment = problem_.alignment_of(b);
@@ -214,7 +214,7 @@ Maker::Reach Maker::reach_of_buffer(BufferIdx b) const {
 }
 
 // The pin of one member fixes all of them, and may be illegal for some.
-Maker::Reach Maker::reach_of_group() const {
+ItemMaker::Reach ItemMaker::reach_of_group() const {
   const ItemIdx i = items_.count() - 1;
   if (collides()) return {};
   const Reach reach{items_.group_up(i, 0), items_.group_down(i, items_.capacity - items_.size[i])};
@@ -229,7 +229,7 @@ Maker::Reach Maker::reach_of_group() const {
 
 // Whether members of the group conflict where they lie, which is possible where a caller gave the
 // leads.
-bool Maker::collides() const {
+bool ItemMaker::collides() const {
   const ItemIdx i = items_.count() - 1;
   for (const Part* a = items_.first_part(i); a != items_.last_part(i); ++a) {
     for (const Part* b = a + 1; b != items_.last_part(i) && b->lead < a->lead + a->size; ++b) {
@@ -239,7 +239,7 @@ bool Maker::collides() const {
   return false;
 }
 
-bool Maker::meet(const Part& a, const Part& b) const {
+bool ItemMaker::meet(const Part& a, const Part& b) const {
   const Conflicts& listed = problem_.conflicts;
   if (std::binary_search(listed.first(a.buffer), listed.last(a.buffer), b.buffer) && b.size > 0) {
     return true;
@@ -253,7 +253,7 @@ bool Maker::meet(const Part& a, const Part& b) const {
 }
 
 // Removes the last item.
-void Maker::drop() {
+void ItemMaker::drop() {
   items_.span_begin.pop_back();
   items_.part_begin.pop_back();
   items_.spans.resize(items_.span_begin.back());
@@ -266,7 +266,7 @@ void Maker::drop() {
 }
 
 // Adds the listed conflicts, between parts. Those within a group have been checked.
-void Maker::bar() {
+void ItemMaker::bar() {
   std::vector<std::int32_t> part_of(problem_.size.size(), -1);
   for (std::size_t p = 0; p < items_.parts.size(); ++p) {
     if (items_.parts[p].size > 0) part_of[items_.parts[p].buffer] = static_cast<std::int32_t>(p);
@@ -293,7 +293,7 @@ Items make_items(const Problem& problem, const Sections& sections, Bytes capacit
   }
   items.offsets.assign(problem.size.size(), 0);
   MEMPLAN_ASSERT(sections.span_begin.size() == problem.size.size() + 1 && capacity <= kMaxBytes);
-  Maker(problem, sections, &items).run();
+  ItemMaker(problem, sections, &items).run();
   MEMPLAN_ASSERT(check_invariants(items));
   return items;
 }

@@ -93,10 +93,9 @@ std::string check_conflicts(const Problem& problem) {
   };
   for (BufferIdx b = 0; b < count; ++b) {
     for (const BufferIdx* other = conflicts.first(b); other != conflicts.last(b); ++other) {
-      const std::int64_t at = next[*other]++;
-      if (at == conflicts.begin[*other + 1] || conflicts.other[at] > b)
-        return unanswered(b, *other);
-      if (conflicts.other[at] < b) return unanswered(*other, conflicts.other[at]);
+      const BufferIdx* const at = conflicts.other.data() + next[*other]++;
+      if (at == conflicts.last(*other) || *at > b) return unanswered(b, *other);
+      if (*at < b) return unanswered(*other, *at);
     }
   }
   return {};

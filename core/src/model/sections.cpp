@@ -98,7 +98,7 @@ std::vector<std::int32_t> rank(std::vector<Time>* times) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i] = static_cast<std::int32_t>((*times)[i] - least);
     }
-    by_rank.resize(range + 1);
+    by_rank.resize(static_cast<std::size_t>(range) + 1);
     std::iota(by_rank.begin(), by_rank.end(), least);
   } else {
     for (const auto& [time, i] :

@@ -9,24 +9,28 @@ namespace memplan {
 
 namespace {
 
+const OperatorIdx* first_user(const OrderProblem& problem, StorageIdx storage) {
+  return problem.user.data() + problem.user_begin[storage];
+}
+
 std::string check_storage(const OrderProblem& problem, StorageIdx storage) {
   const std::string name = "storage " + std::to_string(storage);
   if (problem.size[storage] < 0 || problem.size[storage] > kMaxBytes) {
     return name + " must have between 0 and 2^62 bytes";
   }
   OperatorIdx before = -1;
-  for (std::int64_t i = problem.user_begin[storage]; i < problem.user_begin[storage + 1]; ++i) {
-    if (problem.user[i] <= before || problem.user[i] >= problem.operators()) {
+  for (const OperatorIdx* user = first_user(problem, storage);
+       user != first_user(problem, storage + 1); ++user) {
+    if (*user <= before || *user >= problem.operators()) {
       return "the users of " + name + " must be operators, ascending, each once";
     }
-    before = problem.user[i];
+    before = *user;
   }
   return "";
 }
 
 bool touches(const OrderProblem& problem, OperatorIdx op, StorageIdx storage) {
-  return std::binary_search(problem.user.begin() + problem.user_begin[storage],
-                            problem.user.begin() + problem.user_begin[storage + 1], op);
+  return std::binary_search(first_user(problem, storage), first_user(problem, storage + 1), op);
 }
 
 }  // namespace

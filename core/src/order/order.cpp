@@ -6,11 +6,11 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "order/attempt.h"
 #include "order/beam.h"
 #include "order/counter.h"
 #include "order/cuts.h"
@@ -21,6 +21,7 @@
 #include "order/state.h"
 #include "order/tidy.h"
 #include "order/windows.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -365,15 +366,23 @@ Bytes peak_of_order(const OrderProblem& problem, const std::vector<OperatorIdx>&
       is_whole && std::all_of(problem.arcs.begin(), problem.arcs.end(),
                               [&](const Arc& arc) { return place[arc.from] < place[arc.to]; });
   if (!is_legal) {
-    throw std::invalid_argument(
-        "an order must have every operator once, and each after those that it waits for");
+    fail("an order must have every operator once, and each after those that it waits for");
   }
   return order::peak_of(order::make_program(problem), order);
 }
 
+std::string try_best_order(const OrderProblem& problem, const OrderOptions& options,
+                           OrderResult* result) {
+  std::string fault = check(problem);
+  if (fault.empty()) *result = order::OrderSearch(problem, options).solve();
+  return fault;
+}
+
 OrderResult best_order(const OrderProblem& problem, const OrderOptions& options) {
-  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
-  return order::OrderSearch(problem, options).solve();
+  OrderResult result;
+  const std::string fault = try_best_order(problem, options, &result);
+  if (!fault.empty()) fail(fault);
+  return result;
 }
 
 }  // namespace memplan

@@ -89,9 +89,11 @@ Program make_program(const OrderProblem& problem) {
   std::vector<std::pair<std::int32_t, OperatorIdx>> users;
   std::vector<std::pair<std::int32_t, StorageIdx>> touched;
   for (StorageIdx s = 0; s < problem.storages(); ++s) {
-    for (std::int64_t i = problem.user_begin[s]; i < problem.user_begin[s + 1]; ++i) {
-      users.emplace_back(s, problem.user[i]);
-      touched.emplace_back(problem.user[i], s);
+    const OperatorIdx* const last = problem.user.data() + problem.user_begin[s + 1];
+    for (const OperatorIdx* user = problem.user.data() + problem.user_begin[s]; user != last;
+         ++user) {
+      users.emplace_back(s, *user);
+      touched.emplace_back(*user, s);
     }
   }
   program.users = Lists<OperatorIdx>(problem.size.size(), users);

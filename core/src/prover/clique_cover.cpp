@@ -31,8 +31,7 @@ bool contains(const ItemSet& set, const ItemSet& subset) {
 // leaves the least room.
 class Grower {
  public:
-  Grower(const ConflictGraph& graph, const Halt& halt)
-      : graph_(graph), halt_(halt), by_size_(graph.size.size()) {
+  explicit Grower(const ConflictGraph& graph) : graph_(graph), by_size_(graph.size.size()) {
     std::iota(by_size_.begin(), by_size_.end(), 0);
     std::stable_sort(by_size_.begin(), by_size_.end(), [&graph](std::int32_t u, std::int32_t v) {
       return graph.size[u] > graph.size[v];
@@ -40,7 +39,6 @@ class Grower {
   }
 
   ItemSet grown(ItemSet clique) {
-    if (halt_.look()) throw Halted();
     candidates_ = by_size_;
     for (const std::int32_t i : clique) keep_neighbours(i);
     while (!candidates_.empty()) {
@@ -68,7 +66,6 @@ class Grower {
   }
 
   const ConflictGraph& graph_;
-  const Halt& halt_;
   std::vector<std::int32_t> by_size_;
   std::vector<std::int32_t> candidates_;
 };
@@ -98,13 +95,16 @@ std::vector<ItemSet> maximal(const std::vector<ItemSet>& sets, std::size_t items
   return result;
 }
 
-std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
-                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed,
-                           const Halt& halt) {
+std::optional<std::vector<ItemSet>> cover(
+    const ConflictGraph& graph, const std::vector<ItemSet>& live,
+    const std::vector<std::pair<std::int32_t, std::int32_t>>& listed, const Halt& halt) {
   const std::size_t n = graph.size.size();
-  Grower grower(graph, halt);
+  Grower grower(graph);
   std::vector<ItemSet> cliques;
-  for (const ItemSet& set : live) cliques.push_back(grower.grown(set));
+  for (const ItemSet& set : live) {
+    if (halt.look()) return std::nullopt;
+    cliques.push_back(grower.grown(set));
+  }
   cliques = maximal(cliques, n);
 
   std::vector<char> covered(n * n, 0);  // the smaller first
@@ -123,11 +123,12 @@ std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet
   std::make_heap(heap.begin(), heap.end());
   const std::size_t most = cliques.size() + kCoversPerItem * n;
   while (!heap.empty() && cliques.size() < most) {
-    if (halt.expired()) throw Halted();
+    if (halt.expired()) return std::nullopt;
     std::pop_heap(heap.begin(), heap.end());
     const auto& [u, v] = listed[heap.back().row];
     heap.pop_back();
     if (covered[std::min(u, v) * n + std::max(u, v)] != 0) continue;
+    if (halt.look()) return std::nullopt;
     cliques.push_back(grower.grown({u, v}));
     mark(cliques.back());
   }

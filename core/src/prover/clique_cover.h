@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,9 @@ struct ConflictGraph {
 };
 
 // Returns the live sets, grown to maximal cliques, and then cliques for the listed pairs that are
-// in none. If there are very many pairs, some have no clique. May throw Halted.
-std::vector<ItemSet> cover(const ConflictGraph& graph, const std::vector<ItemSet>& live,
-                           const std::vector<std::pair<std::int32_t, std::int32_t>>& listed,
-                           const Halt& halt = {});
+// in none. If there are very many pairs, some have no clique. Nothing if `halt` ends it.
+std::optional<std::vector<ItemSet>> cover(
+    const ConflictGraph& graph, const std::vector<ItemSet>& live,
+    const std::vector<std::pair<std::int32_t, std::int32_t>>& listed, const Halt& halt = {});
 
 }  // namespace memplan::prover

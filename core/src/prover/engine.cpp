@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "util/invariants.h"
 #include "util/luby.h"
@@ -34,10 +35,26 @@ ProverOptions with_log(ProverOptions options, const ProofLog* log) {
 
 }  // namespace
 
+std::unique_ptr<Engine> Engine::make(const exact::Task& task, const ProverOptions& options,
+                                     std::uint64_t seed, ProofLog* log, const Halt& halt) {
+  const ProverOptions all = with_log(options, log);
+  Model model(task, all, log != nullptr, halt);
+  if (model.halted) return nullptr;
+  std::unique_ptr<Engine> engine(new Engine(std::move(model), all, log, halt));
+  if (!engine->trail_.is_made()) return nullptr;
+  engine->begin(seed);
+  return engine;
+}
+
 Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed,
-               ProofLog* log, const Halt& halt)
-    : options_(with_log(options, log)),
-      model_(task, options_, log != nullptr, halt),
+               ProofLog* log)
+    : Engine(Model(task, with_log(options, log), log != nullptr), with_log(options, log), log, {}) {
+  begin(seed);
+}
+
+Engine::Engine(Model model, const ProverOptions& options, ProofLog* log, const Halt& halt)
+    : options_(options),
+      model_(std::move(model)),
       log_(log),
       trail_(model_, halt),
       clauses_(model_, trail_),
@@ -46,7 +63,9 @@ Engine::Engine(const exact::Task& task, const ProverOptions& options, std::uint6
       analysis_(model_, options_, trail_, clauses_, order_, log),
       limit_(std::numeric_limits<Bytes>::max()),
       next_restart_(kRestartUnit),
-      next_reduction_(kFirstReduction) {
+      next_reduction_(kFirstReduction) {}
+
+void Engine::begin(std::uint64_t seed) {
   for (int pair = 0; pair < model_.arcs / 2; ++pair) {
     phase_.push_back(static_cast<char>(mix(seed * 1000003 + static_cast<std::uint64_t>(pair)) & 1));
   }

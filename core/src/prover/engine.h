@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "exact/any_search.h"
@@ -25,10 +26,11 @@ namespace memplan::prover {
 class Engine {
  public:
   // `task`: one temporal component, whose world must outlive the engine; no windows. `log` may be
-  // null. After `run` has returned kUnsat it has the whole refutation; a log turns learning on. May
-  // throw Halted, before the log has anything.
-  Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log,
-         const Halt& halt = {});
+  // null. After `run` has returned kUnsat it has the whole refutation; a log turns learning on.
+  Engine(const exact::Task& task, const ProverOptions& options, std::uint64_t seed, ProofLog* log);
+  // The same, or null if `halt` ends it, before the log has anything.
+  static std::unique_ptr<Engine> make(const exact::Task& task, const ProverOptions& options,
+                                      std::uint64_t seed, ProofLog* log, const Halt& halt);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -58,6 +60,8 @@ class Engine {
   bool check_invariants() const;
 
  private:
+  Engine(Model model, const ProverOptions& options, ProofLog* log, const Halt& halt);
+  void begin(std::uint64_t seed);
   bool lower(Bytes limit);
   bool propagate(Conflict* conflict, std::int64_t most, const Halt& halt);
   bool resolve(const Conflict& conflict);

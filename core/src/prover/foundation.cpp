@@ -85,11 +85,11 @@ class Layer {
 
 }  // namespace
 
-Foundation lay_foundation(const std::vector<std::vector<std::int32_t>>& live,
-                          const std::vector<Bytes>& size, const Halt& halt) {
+std::optional<Foundation> lay_foundation(const std::vector<std::vector<std::int32_t>>& live,
+                                         const std::vector<Bytes>& size, const Halt& halt) {
   Layer layer(live, size);
   for (int round = 0; round < kMostRounds && layer.round(); ++round) {
-    if (halt.look()) throw Halted();
+    if (halt.look()) return std::nullopt;
   }
   return layer.take();
 }

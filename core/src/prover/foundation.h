@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "memplan/types.h"
@@ -24,8 +25,8 @@ struct Foundation {
 
 // `live`: sets of items that are live together, sorted; a pair conflicts if it is in one of them.
 // Offsets must be free, and sizes those that count at the top as well. At least one item of each
-// component is left. May throw Halted.
-Foundation lay_foundation(const std::vector<std::vector<std::int32_t>>& live,
-                          const std::vector<Bytes>& size, const Halt& halt = {});
+// component is left. Nothing if `halt` ends it.
+std::optional<Foundation> lay_foundation(const std::vector<std::vector<std::int32_t>>& live,
+                                         const std::vector<Bytes>& size, const Halt& halt = {});
 
 }  // namespace memplan::prover

@@ -7,9 +7,6 @@
 
 namespace memplan::prover {
 
-// Thrown while a model is made, since half of a model is of no use.
-struct Halted {};
-
 // Where the prover runs on the thread of the call it reads the call's stopper, and otherwise a flag
 // that the call's thread sets. Either may be null.
 struct Halt {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "util/invariants.h"
 
@@ -93,14 +95,18 @@ Model::Model(const exact::Task& task, const ProverOptions& options, bool exact_b
   // The topmost buffer may have no room for its rounding. Turned upside down, or put at the bottom,
   // it would need that.
   const bool free = !restricted && !rounds;
-  find_core(free && options.foundation, pieces, &live, halt);
+  halted = !find_core(free && options.foundation, pieces, &live, halt);
+  if (halted) return;
   find_bodies();
   // A proof can speak only of items that are live at one time, so that its cliques do not grow.
-  find_pairs(maximal(live, static_cast<std::size_t>(items)), has_gaps && !exact_bytes, halt);
-  if (options.cuts) find_cuts(halt);
+  const bool grow = has_gaps && !exact_bytes;
+  halted = !find_pairs(maximal(live, static_cast<std::size_t>(items)), grow, halt) ||
+           (options.cuts && !find_cuts(halt));
+  if (halted) return;
   MEMPLAN_ASSERT(check_invariants());
   if (!options.symmetry) return;
-  find_twins(halt);
+  halted = !find_twins(halt);
+  if (halted) return;
   for (const auto& [a, b] : twins) MEMPLAN_ASSERT(a < b && arc_of(a, b) != kNoArc);
   if (free) find_upright();
 }
@@ -144,7 +150,7 @@ bool Model::check_invariants() const {
 }
 // Finds what is to be searched: all pieces but those of the foundation. It is laid only where
 // offsets are free and there are no groups, so that a row is a piece.
-void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
+bool Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
                       const Halt& halt) {
   const std::size_t n = rows.size();
   std::vector<Bytes> room;
@@ -154,11 +160,13 @@ void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<I
   if (lays) {
     std::vector<ItemSet> conflicts = *live;
     for (const auto& [p, q] : world->barred) {
-      if (halt.expired()) throw Halted();
+      if (halt.expired()) return false;
       const std::int32_t u = row_at[world->parts[p].item], v = row_at[world->parts[q].item];
       if (u >= 0) conflicts.push_back({std::min(u, v), std::max(u, v)});
     }
-    foundation = lay_foundation(conflicts, room, halt);
+    std::optional<Foundation> laid = lay_foundation(conflicts, room, halt);
+    if (!laid) return false;
+    foundation = std::move(*laid);
   } else {
     foundation.is_laid.assign(n, 0);
     for (const ItemIdx i : rows) foundation.floor.push_back(world->earliest[i]);
@@ -185,6 +193,7 @@ void Model::find_core(bool lays, const std::vector<Piece>& pieces, std::vector<I
   for (const auto& [p, q] : world->barred) {
     if (item_of[p] >= 0 && item_of[q] >= 0) listed.emplace_back(item_of[p], item_of[q]);
   }
+  return true;
 }
 
 // The items of a group come one after the other.
@@ -204,7 +213,7 @@ void Model::find_bodies() {
   }
 }
 
-void Model::find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt) {
+bool Model::find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt) {
   const auto n = static_cast<std::size_t>(items);
   ConflictGraph graph{size, std::vector<char>(n * n, 0)};
   for (const ItemSet& set : live) {
@@ -214,14 +223,20 @@ void Model::find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& 
   }
   for (const auto& [u, v] : listed) graph.joined[std::min(u, v) * n + std::max(u, v)] = 1;
   for (std::size_t u = 0; u < n; ++u) {
-    if (halt.look()) throw Halted();
+    if (halt.look()) return false;
     for (std::size_t v = 0; v < u; ++v) graph.joined[u * n + v] = graph.joined[v * n + u];
   }
-  set_cliques(listed.empty() && !grow ? live : cover(graph, live, listed, halt));
+  if (listed.empty() && !grow) {
+    set_cliques(live);
+  } else {
+    const std::optional<std::vector<ItemSet>> cliques_found = cover(graph, live, listed, halt);
+    if (!cliques_found) return false;
+    set_cliques(*cliques_found);
+  }
 
   arc.assign(n * n, kNoArc);
   for (int u = 0; u < items; ++u) {
-    if (halt.look()) throw Halted();
+    if (halt.look()) return false;
     for (int v = 0; v < items; ++v) {
       if (!graph.conflict(u, v)) continue;
       neighbours.values.push_back(v);
@@ -235,6 +250,7 @@ void Model::find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& 
     }
     neighbours.close();
   }
+  return true;
 }
 
 void Model::set_cliques(const std::vector<ItemSet>& sets) {
@@ -254,10 +270,10 @@ void Model::set_cliques(const std::vector<ItemSet>& sets) {
 
 // Makes cuts of cliques that are neighbours in time, since they are in the order of their sections.
 // (The rule holds for any two cliques.)
-void Model::find_cuts(const Halt& halt) {
+bool Model::find_cuts(const Halt& halt) {
   std::vector<std::vector<std::int32_t>> of(items), beside(items);
   for (int a = 0; a < cliques.count(); ++a) {
-    if (halt.look()) throw Halted();
+    if (halt.look()) return false;
     for (int b = a + 1; b < cliques.count() && b <= a + kMaxCutDistance; ++b) {
       std::vector<std::int32_t> both;
       std::set_intersection(cliques.first(a), cliques.last(a), cliques.first(b), cliques.last(b),
@@ -288,13 +304,14 @@ void Model::find_cuts(const Halt& halt) {
     cuts_beside.values.insert(cuts_beside.values.end(), beside[i].begin(), beside[i].end());
     cuts_beside.close();
   }
+  return true;
 }
 
 // Items that can be exchanged without changing the problem. They are live together, so one of
 // them is below the other, and it may be the one with the lower index: sorting the places of a
 // class of twins by index turns any plan into such a one. Listed conflicts have to be the same,
 // too; a member of a group has others on it.
-void Model::find_twins(const Halt& halt) {
+bool Model::find_twins(const Halt& halt) {
   std::vector<ItemSet> others(items);
   for (const auto& [u, v] : listed) {
     others[u].push_back(v);
@@ -311,11 +328,12 @@ void Model::find_twins(const Halt& halt) {
                [](const Span& s, const Span& t) { return s.first == t.first && s.last == t.last; });
   };
   for (int a = 0; a < items; ++a) {
-    if (halt.look()) throw Halted();
+    if (halt.look()) return false;
     for (const auto* b = neighbours.first(a); b != neighbours.last(a); ++b) {
       if (a < *b && same(a, *b)) twins.emplace_back(a, *b);
     }
   }
+  return true;
 }
 
 // Turned upside down, a plan is a plan. One pair may therefore be taken to lie one way round; the

@@ -45,14 +45,15 @@ struct Cut {
 
 struct Model {
   // `exact_bytes`: never in units that only hold after rounding sizes up, for a proof that
-  // speaks of true sizes. May throw Halted.
+  // speaks of true sizes.
   Model(const exact::Task& task, const ProverOptions& options, bool exact_bytes,
         const Halt& halt = {});
 
   static bool suits(const exact::Task& task);
 
-  int items = 0;  // that are to be searched; the foundation is not
-  int arcs = 0;   // two per pair
+  bool halted = false;  // `halt` ended it: half of a model is of no use
+  int items = 0;        // that are to be searched; the foundation is not
+  int arcs = 0;         // two per pair
   bool restricted = false;
   Bytes unit = 1;
   const Items* world = nullptr;
@@ -141,13 +142,14 @@ struct Model {
   }
 
  private:
-  void find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
+  // These return false if `halt` ends them.
+  bool find_core(bool lays, const std::vector<Piece>& pieces, std::vector<ItemSet>* live,
                  const Halt& halt);
+  bool find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt);
+  bool find_cuts(const Halt& halt);
+  bool find_twins(const Halt& halt);
   void find_bodies();
-  void find_pairs(const std::vector<ItemSet>& live, bool grow, const Halt& halt);
   void set_cliques(const std::vector<ItemSet>& sets);
-  void find_cuts(const Halt& halt);
-  void find_twins(const Halt& halt);
   void find_upright();
   Bytes round_restricted(Half h, Bytes value) const;
   Bytes unround_restricted(Half h, Bytes value) const;

@@ -85,11 +85,8 @@ Bytes Prover::height(const Component& component) const {
 }
 
 bool Prover::make_engine(Component* component, const Halt& halt) {
-  try {
-    component->engine = std::make_unique<Engine>(component->task, options_, seed_, log_, halt);
-  } catch (const Halted&) {
-    return false;
-  }
+  component->engine = Engine::make(component->task, options_, seed_, log_, halt);
+  if (!component->engine) return false;
   if (height(*component) <= kMaxBytes) {
     std::vector<Bytes> by_id;
     for (const ItemIdx i : component->task.source) by_id.push_back(offsets_[i]);

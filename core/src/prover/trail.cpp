@@ -19,7 +19,7 @@ Trail::Trail(const Model& model, const Halt& halt) : model_(model) {
   last_.resize(bound_.size());
   entries_.reserve(bound_.size());
   for (Half h = 0; h < model.halves(); ++h) {
-    if (halt.expired()) throw Halted();
+    if (halt.expired()) return;
     last_[h] = h;
     entries_.push_back({bound_[h], h, -1, 0, {}});
     if (!model.is_item(h)) relate(h, kOpen, kOpen);

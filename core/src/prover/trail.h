@@ -65,8 +65,10 @@ struct Entry {
 
 class Trail {
  public:
-  // May throw Halted.
   explicit Trail(const Model& model, const Halt& halt = {});
+
+  // Whether `halt` let it be made: half of a trail is of no use.
+  bool is_made() const { return size() >= model_.halves(); }
 
   Bytes bound(Half h) const { return bound_[h]; }
   const Bytes* bounds() const { return bound_.data(); }

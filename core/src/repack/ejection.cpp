@@ -99,7 +99,7 @@ Bytes Ejection::cheapest_place(Slot slot, Bytes top) {
     return best;
   }
   for (std::size_t k = 0; k < kCandidates; ++k) {
-    try_at(align_up(bars_[random_.below(bars_.size())].upper, alignment));
+    try_at(align_up(bars_[random_.index(bars_.size())].upper, alignment));
   }
   return best;
 }

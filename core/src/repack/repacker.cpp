@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -24,6 +25,7 @@
 #include "repack/last_order.h"
 #include "repack/trial.h"
 #include "repack/words.h"
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -41,7 +43,7 @@ constexpr std::int64_t kBuffersPerEjection = 4;  // but at most one for so many 
 // What may be spent from the first that found no place, in looks: for each buffer that is in, and
 // in all.
 constexpr std::int64_t kLooksPerBuffer = 32;
-constexpr std::int64_t kMostLooks = 40'000;
+constexpr std::int64_t kMostRepackLooks = 40'000;
 // The same for the least peak: the bound is reached by a few steps or by none (measured).
 constexpr std::int64_t kEjectionsToBound = 16;
 // Of more unplaced buffers, if they are more than half, a new plan costs less than a hole for each.
@@ -68,7 +70,7 @@ class Repacker::State {
   // Throws std::out_of_range for a slot that is not in use.
   void require(Slot slot) const {
     if (!arena.uses(slot)) {
-      throw std::out_of_range("slot " + std::to_string(slot) + " is not in use.");
+      fail<std::out_of_range>("slot " + std::to_string(slot) + " is not in use.");
     }
   }
 
@@ -131,14 +133,14 @@ class Repacker::State {
 
 std::vector<Slot> Repacker::State::add(const Problem& rows) {
   const std::string fault = check(rows);
-  if (!fault.empty()) throw std::invalid_argument(fault);
+  if (!fault.empty()) fail(fault);
   if (has_relations(rows)) {
-    throw std::invalid_argument("a repacker supports neither conflicts nor groups: use solve().");
+    fail("a repacker supports neither conflicts nor groups: use solve().");
   }
   Bytes total = total_;
   for (const Bytes size : rows.size) {
     if (size > kMaxBytes - total) {
-      throw std::invalid_argument("a repacker takes at most 2^62 bytes in all.");
+      fail("a repacker takes at most 2^62 bytes in all.");
     }
     total += size;
   }
@@ -188,7 +190,7 @@ void Repacker::State::check_pins(const Problem& rows) const {
     all.pin.push_back(added.pin[b]);
   }
   const std::string fault = check(all);
-  if (!fault.empty()) throw std::invalid_argument(fault);
+  if (!fault.empty()) fail(fault);
 }
 
 void Repacker::State::remove(const std::vector<Slot>& slots) {
@@ -196,7 +198,7 @@ void Repacker::State::remove(const std::vector<Slot>& slots) {
   std::sort(sorted.begin(), sorted.end());
   for (const Slot slot : sorted) require(slot);
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    throw std::out_of_range("a slot to remove is named twice.");
+    fail<std::out_of_range>("a slot to remove is named twice.");
   }
   for (const Slot slot : slots) {
     total_ -= arena.size(slot);
@@ -211,14 +213,11 @@ Repacked Repacker::State::repack(std::optional<Bytes> capacity, const SolveOptio
   looked_up_ = false;
   squeaked_ = false;
   busy = true;
-  try {
-    if (!answer(capacity, &call)) arena.undo_to(0);
-  } catch (...) {
-    arena.undo_to(0);
-    busy = false;
-    throw;
-  }
+  bool answered = false;
+  const std::exception_ptr thrown = caught([&] { answered = answer(capacity, &call); });
+  if (!answered) arena.undo_to(0);
   busy = false;
+  if (thrown) std::rethrow_exception(thrown);
   MEMPLAN_ASSERT(call.answer.status == Status::kUnknown ||
                  call.answer.status == Status::kInfeasible || arena.is_whole());
   call.answer.moved = arena.settle();
@@ -360,7 +359,7 @@ Status Repacker::State::mend(Bytes limit, std::int64_t ejections, Call* call) {
         return Status::kInfeasible;
       }
       const auto count = static_cast<std::int64_t>(arena.count());
-      last_look = arena.looks() + std::min(kMostLooks, kLooksPerBuffer * count);
+      last_look = arena.looks() + std::min(kMostRepackLooks, kLooksPerBuffer * count);
     }
     rejected_.push_back(slot);
   }
@@ -505,7 +504,7 @@ void Repacker::State::minimise(std::optional<Bytes> capacity, Call* call) {
 Repacker::Repacker(std::vector<Reserved> reserved) {
   Problem empty;
   empty.reserved = reserved;
-  if (const std::string fault = check(empty); !fault.empty()) throw std::invalid_argument(fault);
+  if (const std::string fault = check(empty); !fault.empty()) fail(fault);
   state_ = std::make_unique<State>(std::move(reserved));
 }
 
@@ -534,7 +533,7 @@ Repacker Repacker::restored(std::vector<std::int64_t> saved) {
 }
 
 Repacker::State& Repacker::idle() const {
-  if (state_->busy) throw std::runtime_error("a repacker cannot serve two threads at once.");
+  if (state_->busy) fail<std::runtime_error>("a repacker cannot serve two threads at once.");
   return *state_;
 }
 

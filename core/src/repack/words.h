@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "memplan/types.h"
+#include "util/failure.h"
 
 namespace memplan::repack {
 
@@ -24,7 +24,7 @@ class Words {
   std::vector<std::int64_t> take() { return std::move(words_); }
   // Throws std::invalid_argument, for a state that was not written by write() of this version.
   static void require(bool condition) {
-    if (!condition) throw std::invalid_argument("this is no state of a repacker of this version.");
+    if (!condition) fail("this is no state of a repacker of this version.");
   }
   void require_end() const { require(at_ == words_.size()); }
 

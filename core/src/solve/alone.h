@@ -4,6 +4,8 @@
 // and not solve(), which names all, is linked with that one alone.
 #pragma once
 
+#include <string>
+
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/sections.h"
@@ -12,17 +14,20 @@
 
 namespace memplan {
 
-// These do what solve() does, but ignore options.solver and options.proof.
-Plan solve_greedy(const Problem& problem, const SolveOptions& options);
+// These do what solve() does, but return what is wrong with the problem or the options, as a
+// sentence, or else nothing, and set `plan`. The C API must work without exceptions.
+std::string try_solve(const Problem& problem, const SolveOptions& options, Plan* plan);
+// These ignore options.solver and options.proof.
+std::string try_greedy(const Problem& problem, const SolveOptions& options, Plan* plan);
 // First fit in many orders, then the exact search: complete. It refuses gaps, for which its rules
 // do not hold.
-Plan solve_search(const Problem& problem, const SolveOptions& options);
+std::string try_search(const Problem& problem, const SolveOptions& options, Plan* plan);
 
-// The solver inside solve_greedy().
+// The solver inside try_greedy().
 void run_greedy(Incumbent& incumbent);
 
-// Throws std::invalid_argument for a problem that is not well formed, and for a fit without a
-// capacity. Returns its sections.
-Sections require_well_posed(const Problem& problem, const SolveOptions& options);
+// What is wrong with a problem that is not well formed, or with a fit without a capacity; or else
+// nothing, and its sections.
+std::string check_posed(const Problem& problem, const SolveOptions& options, Sections* sections);
 
 }  // namespace memplan

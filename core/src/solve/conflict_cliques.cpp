@@ -165,8 +165,8 @@ std::optional<Graph> conflict_graph(const Problem& problem, std::int64_t most_pa
   graph.other.resize(2 * pairs.size());
   std::vector<std::int64_t> next(graph.begin.begin(), graph.begin.end() - 1);
   for (const auto& [a, b] : pairs) {
-    graph.other[next[a]++] = b;
-    graph.other[next[b]++] = a;
+    graph.other[static_cast<std::size_t>(next[a]++)] = b;
+    graph.other[static_cast<std::size_t>(next[b]++)] = a;
   }
   MEMPLAN_ASSERT(static_cast<std::size_t>(graph.begin.back()) == graph.other.size());
   return graph;

@@ -1,6 +1,8 @@
 #include "memplan/greedy.h"
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "solve/alone.h"
 #include "solve/begin.h"
@@ -18,11 +20,14 @@ void run_greedy(Incumbent& incumbent) {
       "greedy", "orders");
 }
 
-Plan solve_greedy(const Problem& problem, const SolveOptions& options) {
-  Incumbent incumbent(problem, options, require_well_posed(problem, options));
+std::string try_greedy(const Problem& problem, const SolveOptions& options, Plan* plan) {
+  Sections sections;
+  if (std::string fault = check_posed(problem, options, &sections); !fault.empty()) return fault;
+  Incumbent incumbent(problem, options, std::move(sections));
   begin(incumbent, true);
   if (!incumbent.settled()) run_greedy(incumbent);
-  return incumbent.finish("greedy");
+  *plan = incumbent.finish("greedy");
+  return {};
 }
 
 }  // namespace memplan

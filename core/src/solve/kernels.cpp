@@ -15,7 +15,7 @@ namespace {
 
 // Ranking the others may look at so many pairs, which takes some tens of milliseconds.
 constexpr std::int64_t kMostPairs = 20'000'000;
-constexpr std::int64_t kLeastNodes = 100;
+constexpr std::int64_t kLeastKernelNodes = 100;
 
 // What is set aside is taken out of the addresses and what was above it sinks. That would move pins
 // and reserved ranges and break alignments, and a gap might have held it.
@@ -120,7 +120,7 @@ bool Kernels::round(BufferIdx width, std::int64_t visits) {
   Problem part = part_of(pieces);
   const std::int64_t pairs = std::max<std::int64_t>(1, std::int64_t{part.count()} * part.count());
   learn_from_part(incumbent_, std::move(part), aside, std::move(rows),
-                  std::max(kLeastNodes, visits / pairs), "kernel", "refuted in a kernel");
+                  std::max(kLeastKernelNodes, visits / pairs), "kernel", "refuted in a kernel");
   return true;
 }
 

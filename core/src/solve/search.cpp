@@ -1,5 +1,5 @@
 #include <cstdint>
-#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "greedy/first_fits.h"
@@ -9,13 +9,14 @@
 
 namespace memplan {
 
-Plan solve_search(const Problem& problem, const SolveOptions& options) {
-  Sections sections = require_well_posed(problem, options);
+std::string try_search(const Problem& problem, const SolveOptions& options, Plan* plan) {
+  Sections sections;
+  if (std::string fault = check_posed(problem, options, &sections); !fault.empty()) return fault;
   if (!problem.gaps.empty()) {
-    throw std::invalid_argument("search does not support gaps: choose greedy, or solve by name.");
+    return "search does not support gaps: choose greedy, or solve by name.";
   }
   if (!problem.conflicts.empty() || !problem.group.empty()) {
-    throw std::invalid_argument("search supports neither conflicts nor groups: solve by name.");
+    return "search supports neither conflicts nor groups: solve by name.";
   }
   Incumbent incumbent(problem, options, std::move(sections));
   if (!incumbent.settled()) {
@@ -29,7 +30,8 @@ Plan solve_search(const Problem& problem, const SolveOptions& options) {
     }
     probe_in_rounds(incumbent, resumable_search(incumbent, exact::kWideOnly), "search");
   }
-  return incumbent.finish("search");
+  *plan = incumbent.finish("search");
+  return {};
 }
 
 }  // namespace memplan

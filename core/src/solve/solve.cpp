@@ -5,7 +5,6 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "solve/search_and_prover.h"
 #include "solve/somas.h"
 #include "solve/windows.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -304,15 +304,20 @@ constexpr Entry kSolvers[] = {
       kWindows | kRelations, kMetaCspOptions, false, true}},
 };
 
-const Entry& entry_of(const std::string& solver) {
+// Null if there is no such solver.
+const Entry* entry_of(const std::string& solver) {
   for (const Entry& each : kSolvers) {
-    if (solver == each.is.name) return each;
+    if (solver == each.is.name) return &each;
   }
+  return nullptr;
+}
+
+std::string unknown_solver(const std::string& solver) {
   std::string names;
   for (const Entry& each : kSolvers) {
     names += std::string(names.empty() ? "" : ", ") + each.is.name;
   }
-  throw std::invalid_argument("there is no solver '" + solver + "': choose one of " + names + ".");
+  return "there is no solver '" + solver + "': choose one of " + names + ".";
 }
 
 // The same problem with lifetimes in place of its listed conflicts, if there are such: then the
@@ -333,25 +338,25 @@ std::optional<Problem> without_list(const Problem& problem, const SolveOptions& 
   return result;
 }
 
-void refuse_what_it_lacks(const Problem& problem, const SolveOptions& options,
-                          const Solver& solver) {
+// What of the problem the solver does not support, as a sentence, or nothing.
+std::string unsupported(const Problem& problem, const SolveOptions& options, const Solver& solver) {
   const std::string name = solver.name;
   if ((solver.lacks & kPlaces) != 0 && limits_places(problem)) {
-    throw std::invalid_argument(
-        name + " supports neither alignments, pins nor reserved ranges: choose exact.");
+    return name + " supports neither alignments, pins nor reserved ranges: choose exact.";
   }
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
   if ((solver.lacks & kWindows) != 0 &&
       std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) {
-    throw std::invalid_argument(name + " does not support windows: choose exact.");
+    return name + " does not support windows: choose exact.";
   }
-  if (!has_relations(problem)) return;
+  if (!has_relations(problem)) return {};
   if ((solver.lacks & kRelations) != 0) {
-    throw std::invalid_argument(name + " supports neither conflicts nor groups: choose exact.");
+    return name + " supports neither conflicts nor groups: choose exact.";
   }
   if (options.proof != nullptr) {
-    throw std::invalid_argument("a proof can speak neither of conflicts nor of groups.");
+    return "a proof can speak neither of conflicts nor of groups.";
   }
+  return {};
 }
 
 }  // namespace
@@ -365,19 +370,27 @@ const std::vector<Solver>& solvers() {
   return all;
 }
 
-Plan solve(const Problem& problem, const SolveOptions& options) {
+std::string try_solve(const Problem& problem, const SolveOptions& options, Plan* plan) {
   Stopper stopper(options.budget.seconds, options.interrupt);
-  Sections sections = require_well_posed(problem, options);
-  const Entry& solver = entry_of(options.solver);
-  refuse_what_it_lacks(problem, options, solver.is);
+  Sections sections;
+  if (std::string fault = check_posed(problem, options, &sections); !fault.empty()) return fault;
+  const Entry* const solver = entry_of(options.solver);
+  if (solver == nullptr) return unknown_solver(options.solver);
+  if (std::string fault = unsupported(problem, options, solver->is); !fault.empty()) return fault;
   const std::optional<Problem> by_lifetimes =
-      without_list(problem, options, solver.is, stopper, &sections);
+      without_list(problem, options, solver->is, stopper, &sections);
   SolveOptions rest = options;
   rest.budget.seconds -= stopper.elapsed();
   if (stopper.interrupted()) rest.interrupt = [] { return true; };
-  Plan plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, solver, std::move(sections)).run();
+  *plan = Run(by_lifetimes ? *by_lifetimes : problem, rest, *solver, std::move(sections)).run();
   // An interrupt is reported even where the answer needed no search.
-  plan.stats.interrupted = plan.stats.interrupted || stopper.interrupted();
+  plan->stats.interrupted = plan->stats.interrupted || stopper.interrupted();
+  return {};
+}
+
+Plan solve(const Problem& problem, const SolveOptions& options) {
+  Plan plan;
+  if (const std::string fault = try_solve(problem, options, &plan); !fault.empty()) fail(fault);
   return plan;
 }
 

@@ -1,19 +1,15 @@
-#include <stdexcept>
 #include <string>
 
 #include "solve/alone.h"
 
 namespace memplan {
 
-Sections require_well_posed(const Problem& problem, const SolveOptions& options) {
-  Sections sections;
-  if (const std::string fault = check(problem, &sections); !fault.empty()) {
-    throw std::invalid_argument(fault);
+std::string check_posed(const Problem& problem, const SolveOptions& options, Sections* sections) {
+  std::string fault = check(problem, sections);
+  if (fault.empty() && options.objective == Objective::kFit && !problem.capacity) {
+    fault = "a fit needs a capacity to fit in.";
   }
-  if (options.objective == Objective::kFit && !problem.capacity) {
-    throw std::invalid_argument("a fit needs a capacity to fit in.");
-  }
-  return sections;
+  return fault;
 }
 
 }  // namespace memplan

@@ -20,7 +20,8 @@ namespace {
 class Ancestors {
  public:
   Ancestors(const StreamGraph& graph, const Places& at)
-      : words_(graph.operators() / kBits + 1), bits_(words_ * graph.operators()) {
+      : words_(graph.operators() / kBits + 1),
+        bits_(static_cast<std::size_t>(words_ * graph.operators())) {
     for (OperatorIdx n = 0; n < graph.operators(); ++n) {
       Word* mine = bits_.data() + n * words_;
       at.for_each_awaited(n, [&](OperatorIdx before) {
@@ -32,7 +33,8 @@ class Ancestors {
     }
   }
   bool has(OperatorIdx n, OperatorIdx before) const {
-    return ((bits_[n * words_ + before / kBits] >> (before % kBits)) & 1) != 0;
+    const Word* mine = bits_.data() + n * words_;
+    return ((mine[before / kBits] >> (before % kBits)) & 1) != 0;
   }
 
  private:
@@ -77,10 +79,9 @@ Nodes max_nodes(const StreamGraph& graph, StreamIdx streams) {
 
 UnsafePairs algorithm_1(const StreamGraph& graph, const Ancestors& ancestors, const Nodes& nodes) {
   const auto is_ancestor = [&](TensorIdx t, TensorIdx of) {
-    for (std::int64_t i = nodes.begin[t]; i < nodes.begin[t + 1]; ++i) {
-      if (!ancestors.has(graph.producer[of], nodes.node[i])) return false;
-    }
-    return true;
+    const OperatorIdx* const all = nodes.node.data();
+    return std::all_of(all + nodes.begin[t], all + nodes.begin[t + 1],
+                       [&](OperatorIdx n) { return ancestors.has(graph.producer[of], n); });
   };
   PairSet unsafe(graph.tensors());
   for (TensorIdx t1 = 0; t1 < graph.tensors(); ++t1) {

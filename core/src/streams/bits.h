@@ -1,6 +1,7 @@
 // The set of pairs that the published rules of safety start from, in words of 64 bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +21,7 @@ class PairSet {
   void remove(TensorIdx a, TensorIdx b) {
     MEMPLAN_ASSERT(a != b && a >= 0 && b >= 0 && a < count_ && b < count_);
     const std::int64_t bit = a < b ? bit_of(a, b) : bit_of(b, a);
-    words_[bit / kBits] &= ~(Word{1} << (bit % kBits));
+    words_[static_cast<std::size_t>(bit / kBits)] &= ~(Word{1} << (bit % kBits));
   }
   UnsafePairs rows() const;
 

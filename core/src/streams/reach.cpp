@@ -26,7 +26,9 @@ Places places(const StreamGraph& graph) {
   for (OperatorIdx i = 0; i < n; ++i) result.in_begin[i + 1] += result.in_begin[i];
   result.in.resize(graph.arcs.size());
   std::vector<std::int64_t> next(result.in_begin.begin(), result.in_begin.end() - 1);
-  for (const Arc& arc : graph.arcs) result.in[next[arc.to]++] = arc.from;
+  for (const Arc& arc : graph.arcs) {
+    result.in[static_cast<std::size_t>(next[arc.to]++)] = arc.from;
+  }
   MEMPLAN_ASSERT(result.in_begin.back() == static_cast<std::int64_t>(graph.arcs.size()));
   return result;
 }

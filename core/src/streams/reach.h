@@ -1,6 +1,7 @@
 // Which operators run before which, as one number for each stream instead of a set of operators.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -26,7 +27,7 @@ struct Places {
   template <typename Visit>
   void for_each_awaited(OperatorIdx n, Visit visit) const {
     if (previous[n] != kNoOperator) visit(previous[n]);
-    for (std::int64_t i = in_begin[n]; i < in_begin[n + 1]; ++i) visit(in[i]);
+    std::for_each(in.data() + in_begin[n], in.data() + in_begin[n + 1], visit);
   }
 };
 
@@ -65,10 +66,10 @@ inline bool runs_before(const StreamGraph& graph, const Places& places, const Ta
 // producer.
 template <typename Visit>
 void for_each_end(const StreamGraph& graph, TensorIdx t, Visit visit) {
-  const std::int64_t begin = graph.consumer_begin[t];
-  const std::int64_t end = graph.consumer_begin[t + 1];
+  const OperatorIdx* const begin = graph.consumer.data() + graph.consumer_begin[t];
+  const OperatorIdx* const end = graph.consumer.data() + graph.consumer_begin[t + 1];
   if (begin == end) visit(graph.producer[t]);
-  for (std::int64_t i = begin; i < end; ++i) visit(graph.consumer[i]);
+  std::for_each(begin, end, visit);
 }
 
 // Throws std::invalid_argument with the sentence of check(), if there is one.

@@ -66,6 +66,8 @@ class StreamGraphSafety {
     }
   }
 
+  const End* first_end(TensorIdx t) const { return ends_.data() + end_begin_[t]; }
+
   // EndTime and DestStreams.
   void find_ends(const StreamGraph& graph) {
     std::vector<std::int32_t> time(at_.streams, 0);
@@ -81,7 +83,7 @@ class StreamGraphSafety {
         if (time[s] > 0) ends_.push_back({s, time[s]});
         time[s] = 0;
       });
-      const End& first = ends_[end_begin_[t]];
+      const End& first = *first_end(t);
       made_[t].end = first.time;
       made_[t].is_between_streams = static_cast<std::int64_t>(ends_.size()) > end_begin_[t] + 1 ||
                                     first.stream != graph.stream[made_[t].producer];
@@ -113,19 +115,17 @@ class StreamGraphSafety {
   // Algorithm 4, in two parts. Lines 1 and 2 ask for the stream of t1 alone: whether it has all
   // streams that need t2 among its ancestors, or is one of them.
   bool ends_in_ancestors(TensorIdx t2, StreamIdx s1) const {
-    for (std::int64_t i = end_begin_[t2]; i < end_begin_[t2 + 1]; ++i) {
-      if (ends_[i].stream != s1 && !is_ancestor(ends_[i].stream, s1)) return false;
-    }
-    return true;
+    return std::all_of(first_end(t2), first_end(t2 + 1), [&](const End& each) {
+      return each.stream == s1 || is_ancestor(each.stream, s1);
+    });
   }
 
   // Lines 3 to 9: whether all that need t2 are over when t1, which s1 makes, begins.
   bool is_over(TensorIdx t2, TensorIdx t1, StreamIdx s1) const {
-    for (std::int64_t i = end_begin_[t2]; i < end_begin_[t2 + 1]; ++i) {
-      const auto [s, end] = ends_[i];
-      if (s == s1 ? end >= made_[t1].start : end > max_anc_id(t1, s)) return false;
-    }
-    return true;
+    return std::all_of(first_end(t2), first_end(t2 + 1), [&](const End& each) {
+      return each.stream == s1 ? each.time < made_[t1].start
+                               : each.time <= max_anc_id(t1, each.stream);
+    });
   }
 
   // Algorithm 5

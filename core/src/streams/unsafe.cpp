@@ -27,29 +27,29 @@ namespace {
 struct Ranks {
   std::vector<TensorIdx> tensor;          // by rank
   std::vector<std::int32_t> made_before;  // by stream and place: the rank that comes next
-  std::vector<std::int64_t> first;        // by stream: its part of `made_before`
+  std::vector<std::size_t> first;         // by stream: its part of `made_before`
 
   // The ranks of what a stream makes at places below `place` end here; from 1 to its length + 1.
   std::int32_t end(StreamIdx s, std::int32_t place) const {
-    return made_before[first[s] + place - 1];
+    return made_before[first[s] + static_cast<std::size_t>(place) - 1];
   }
 };
 
 Ranks ranks(const StreamGraph& graph, const Places& at) {
   Ranks result;
-  std::int64_t slots = 0;
+  std::size_t slots = 0;
   for (const std::int32_t length : at.length) {
     result.first.push_back(slots);
-    slots += length + 1;
+    slots += static_cast<std::size_t>(length) + 1;
   }
   const auto slot = [&](TensorIdx t) {
     const OperatorIdx p = graph.producer[t];
-    return result.first[graph.stream[p]] + at.place[p] - 1;
+    return result.first[graph.stream[p]] + static_cast<std::size_t>(at.place[p]) - 1;
   };
   std::vector<std::int32_t>& before = result.made_before;
   before.assign(slots + 1, 0);
   for (TensorIdx t = 0; t < graph.tensors(); ++t) ++before[slot(t) + 1];
-  for (std::int64_t i = 0; i < slots; ++i) before[i + 1] += before[i];
+  for (std::size_t i = 0; i < slots; ++i) before[i + 1] += before[i];
   result.tensor.resize(graph.tensors());
   std::vector<std::int32_t> next = before;
   for (TensorIdx t = 0; t < graph.tensors(); ++t) result.tensor[next[slot(t)]++] = t;
@@ -208,7 +208,7 @@ UnsafePairs collect(const StreamGraph& graph, Extent extent, Least least) {
   });
   for (TensorIdx a = 0; a < count; ++a) pairs.row_begin[a + 1] += pairs.row_begin[a];
 
-  pairs.other.resize(pairs.row_begin.back());
+  pairs.other.resize(static_cast<std::size_t>(pairs.row_begin.back()));
   std::vector<Word> row(count / kBits + 1);  // the others, sorted; empty between rows
   sweep.rows([&](TensorIdx a, const std::vector<TensorIdx>& others) {
     const TensorIdx from = least(a);

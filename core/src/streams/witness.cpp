@@ -1,10 +1,10 @@
 // Shows why a pair of tensors is safe or not, after the proof of Theorem 1 in SOMAS.
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "streams/reach.h"
 #include "streams/rules.h"
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -135,7 +135,7 @@ UnsafePairs unsafe_pairs(const StreamGraph& graph, SafetyRule rule) {
 Witness witness(const StreamGraph& graph, TensorIdx a, TensorIdx b) {
   require_good(graph);
   if (a < 0 || b < 0 || a >= graph.tensors() || b >= graph.tensors() || a == b) {
-    throw std::invalid_argument("a witness is for two different tensors of the graph");
+    fail("a witness is for two different tensors of the graph");
   }
   return Inquiry(graph).ask(a, b);
 }

@@ -4,27 +4,27 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
 
 namespace {
 
-[[noreturn]] void refuse(std::size_t node, const char* what) {
-  throw std::invalid_argument("node " + std::to_string(node) + " of the forest " + what);
+[[noreturn]] void refuse_node(std::size_t node, const char* what) {
+  fail("node " + std::to_string(node) + " of the forest " + what);
 }
 
 void check_lengths(const ForestColumns& columns) {
   const std::size_t count = columns.feature.size();
   if (columns.threshold.size() != count || columns.left.size() != count ||
       columns.right.size() != count || columns.value.size() != count) {
-    throw std::invalid_argument("the columns of the forest differ in length");
+    fail("the columns of the forest differ in length");
   }
   if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    throw std::invalid_argument("the forest has too many nodes");
+    fail("the forest has too many nodes");
   }
 }
 
@@ -34,12 +34,12 @@ void check_node(const ForestColumns& columns, std::size_t i) {
   const std::int32_t left = columns.left[i];
   const std::int32_t right = columns.right[i];
   const bool leaf = left == self && right == self;
-  if (columns.feature[i] < 0) refuse(i, "has a negative feature");
-  if (!std::isfinite(columns.value[i])) refuse(i, "has a value that is no number");
+  if (columns.feature[i] < 0) refuse_node(i, "has a negative feature");
+  if (!std::isfinite(columns.value[i])) refuse_node(i, "has a value that is no number");
   if (leaf) return;
-  if (left <= self || right <= self) refuse(i, "has a child that does not follow it");
-  if (left >= count || right >= count) refuse(i, "has a child that is not there");
-  if (std::isnan(columns.threshold[i])) refuse(i, "has a threshold that is no number");
+  if (left <= self || right <= self) refuse_node(i, "has a child that does not follow it");
+  if (left >= count || right >= count) refuse_node(i, "has a child that is not there");
+  if (std::isnan(columns.threshold[i])) refuse_node(i, "has a threshold that is no number");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Forest::Forest(const ForestColumns& columns) {
   steps.push_back(0);
   for (std::size_t t = 0; t < trees_; ++t) {
     const std::int32_t root = columns.root[t];
-    if (root < 0 || root >= nothing) throw std::invalid_argument("the forest lacks a root");
+    if (root < 0 || root >= nothing) fail("the forest lacks a root");
     if (t % kAbreast == 0) {
       blocks_.emplace_back();
       std::fill_n(blocks_.back().root, kAbreast, nothing);
@@ -81,8 +81,8 @@ Forest::Forest(const ForestColumns& columns) {
 
 void Forest::score(const float* rows, std::size_t count, std::size_t width, double* scores) const {
   if (width < width_) {
-    throw std::invalid_argument("the forest asks for " + std::to_string(width_) +
-                                " features, and rows have " + std::to_string(width));
+    fail("the forest asks for " + std::to_string(width_) + " features, and rows have " +
+         std::to_string(width));
   }
   for (std::size_t row = 0; row < count; ++row) scores[row] = score(rows + row * width);
 }

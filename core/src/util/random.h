@@ -1,6 +1,7 @@
 // Pseudo-random numbers that are the same on every machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "util/invariants.h"
@@ -29,6 +30,9 @@ class Random {
     state_ += kGoldenRatio;
     return number % limit;
   }
+
+  // An index of a list of this length.
+  std::size_t index(std::size_t length) { return static_cast<std::size_t>(below(length)); }
 
   std::uint64_t state() const { return state_; }
 

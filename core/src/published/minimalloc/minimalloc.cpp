@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,13 +12,14 @@
 #include "memplan/problem.h"
 #include "model/answers.h"
 #include "published/minimalloc/rules.h"
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kAllTurns = std::numeric_limits<std::int64_t>::max();
 
 // A word of keys (minimalloc.h). Items are sorted by them, all descending, ties by row.
 class StaticOrder {
@@ -81,8 +81,8 @@ double key_of(char key, const Problem& problem, const Items& items, const Overla
     case 'O':
       return static_cast<double>(overlaps.of[i].size());
     default:
-      throw std::invalid_argument(std::string("minimalloc order: '") + key +
-                                  "' is not one of the keys W, A, T, Z, L, U, C, O");
+      fail(std::string("minimalloc order: '") + key +
+           "' is not one of the keys W, A, T, Z, L, U, C, O");
   }
 }
 
@@ -116,7 +116,7 @@ void StaticOrder::sort(std::vector<ItemIdx>::iterator begin, std::vector<ItemIdx
   });
 }
 
-enum class Verdict { kSolved, kExhausted, kCutShort };
+enum class SearchVerdict { kSolved, kExhausted, kCutShort };
 
 // Items that are still to be placed, independent of all others: a slice of
 // MinimallocSearch::slots_.
@@ -132,7 +132,7 @@ struct Partition {
 //
 //   slots_        | item | child   | child        | ...
 //   partition     begin                           end
-struct Frame {
+struct SearchFrame {
   Partition partition;
   CanonicalPlace tried;     // the candidates up to this one have failed
   Bytes highest_start = 0;  // none above this offset can succeed
@@ -162,22 +162,22 @@ class MinimallocSearch {
 
   // Solves one part from the start, in at most `limit` calls of the search function. What it
   // places stays placed.
-  Verdict run(const std::vector<ItemIdx>& part, StaticOrder* order, std::int64_t limit);
+  SearchVerdict run(const std::vector<ItemIdx>& part, StaticOrder* order, std::int64_t limit);
 
   std::int64_t nodes() const { return nodes_; }
   const PartialSolution& solution() const { return solution_; }
 
  private:
-  Verdict descend();
+  SearchVerdict descend();
   bool enter(const Partition& partition);
   bool fail();
-  bool advance(Frame* frame);
-  bool place(Frame* frame);
-  void take_back(Frame* frame);
-  std::int32_t next_candidate(const Frame& frame) const;
-  bool eligible(const Frame& frame, ItemIdx i) const;
-  bool alternatives_are_dead(const Frame& frame) const;
-  void add_children(Frame* frame, bool divides);
+  bool advance(SearchFrame* frame);
+  bool place(SearchFrame* frame);
+  void take_back(SearchFrame* frame);
+  std::int32_t next_candidate(const SearchFrame& frame) const;
+  bool eligible(const SearchFrame& frame, ItemIdx i) const;
+  bool alternatives_are_dead(const SearchFrame& frame) const;
+  void add_children(SearchFrame* frame, bool divides);
   void split(const Partition& rest);
   void rank(const Partition& partition);
   CanonicalPlace step_of(ItemIdx i) const { return {solution_.offset(i), rank_[i]}; }
@@ -191,7 +191,7 @@ class MinimallocSearch {
   std::vector<std::pair<ItemIdx, std::int32_t>> rank_trail_;
   std::vector<ItemIdx> slots_;
   std::vector<Partition> partitions_;
-  std::vector<Frame> frames_;
+  std::vector<SearchFrame> frames_;
   std::int64_t nodes_ = 0;
   std::int64_t nodes_end_ = 0;
 };
@@ -207,11 +207,11 @@ std::vector<std::vector<ItemIdx>> MinimallocSearch::parts() {
   return parts;
 }
 
-Verdict MinimallocSearch::run(const std::vector<ItemIdx>& part, StaticOrder* order,
-                              std::int64_t limit) {
+SearchVerdict MinimallocSearch::run(const std::vector<ItemIdx>& part, StaticOrder* order,
+                                    std::int64_t limit) {
   const PartialSolution::Mark before = solution_.mark();
   order_ = order;
-  nodes_end_ = limit < kNoLimit - nodes_ ? nodes_ + limit : kNoLimit;
+  nodes_end_ = limit < kAllTurns - nodes_ ? nodes_ + limit : kAllTurns;
   slots_ = part;
   SectionRange sections = {items_.section_count, 0};
   for (const ItemIdx i : part) {
@@ -221,25 +221,26 @@ Verdict MinimallocSearch::run(const std::vector<ItemIdx>& part, StaticOrder* ord
   partitions_ = {{0, static_cast<std::int32_t>(part.size()), sections, CanonicalPlace()}};
   rank(partitions_.front());
   rank_trail_.clear();
-  frames_.assign(1, Frame());  // it places nothing, and its only child is the whole part
+  frames_.assign(1, SearchFrame());  // it places nothing, and its only child is the whole part
   frames_.back().children_end = 1;
-  const Verdict verdict = descend();
-  if (verdict != Verdict::kSolved) solution_.undo(before);
+  const SearchVerdict verdict = descend();
+  if (verdict != SearchVerdict::kSolved) solution_.undo(before);
   return verdict;
 }
 
-Verdict MinimallocSearch::descend() {
+SearchVerdict MinimallocSearch::descend() {
   for (;;) {
-    Frame& top = frames_.back();
+    SearchFrame& top = frames_.back();
     if (top.child < top.children_end) {
-      if (nodes_ >= nodes_end_) return Verdict::kCutShort;
+      if (nodes_ >= nodes_end_) return SearchVerdict::kCutShort;
       // A node looks at every item left, so that 64 nodes may take long.
-      if (items_.count() > 4096 ? stopper_.look() : stopper_.expired()) return Verdict::kCutShort;
-      if (!enter(partitions_[top.child]) && !fail()) return Verdict::kExhausted;
+      if (items_.count() > 4096 ? stopper_.look() : stopper_.expired())
+        return SearchVerdict::kCutShort;
+      if (!enter(partitions_[top.child]) && !fail()) return SearchVerdict::kExhausted;
       continue;
     }
     MEMPLAN_ASSERT(partitions_.size() >= top.children_end && top.child == top.children_end);
-    if (frames_.size() == 1) return Verdict::kSolved;
+    if (frames_.size() == 1) return SearchVerdict::kSolved;
     partitions_.resize(top.children_begin);
     frames_.pop_back();
     ++frames_.back().child;
@@ -250,7 +251,7 @@ Verdict MinimallocSearch::descend() {
 bool MinimallocSearch::enter(const Partition& partition) {
   MEMPLAN_ASSERT(partition.begin < partition.end && solution_.check_invariants());
   ++nodes_;
-  Frame frame;
+  SearchFrame frame;
   frame.partition = partition;
   frame.highest_start = solution_.highest_start(partition.sections);
   frame.tried = rules_.canonical && rules_.dynamic_ordering ? partition.floor : CanonicalPlace();
@@ -263,7 +264,7 @@ bool MinimallocSearch::enter(const Partition& partition) {
 bool MinimallocSearch::fail() {
   for (;;) {
     frames_.pop_back();
-    Frame& parent = frames_.back();
+    SearchFrame& parent = frames_.back();
     if (frames_.size() == 1) return false;
     take_back(&parent);
     if (alternatives_are_dead(parent)) continue;
@@ -272,7 +273,7 @@ bool MinimallocSearch::fail() {
 }
 
 // Places the next candidate that the rules let pass.
-bool MinimallocSearch::advance(Frame* frame) {
+bool MinimallocSearch::advance(SearchFrame* frame) {
   for (;;) {
     const std::int32_t at = next_candidate(*frame);
     if (at < 0) return false;
@@ -283,7 +284,7 @@ bool MinimallocSearch::advance(Frame* frame) {
   }
 }
 
-bool MinimallocSearch::place(Frame* frame) {
+bool MinimallocSearch::place(SearchFrame* frame) {
   frame->item = slots_[frame->partition.begin];
   frame->tried = step_of(frame->item);
   frame->mark = solution_.mark();
@@ -301,7 +302,7 @@ bool MinimallocSearch::place(Frame* frame) {
   return true;
 }
 
-void MinimallocSearch::take_back(Frame* frame) {
+void MinimallocSearch::take_back(SearchFrame* frame) {
   MEMPLAN_ASSERT(frame->ranks_mark <= rank_trail_.size() &&
                  frame->children_begin <= partitions_.size());
   solution_.undo(frame->mark);
@@ -312,7 +313,7 @@ void MinimallocSearch::take_back(Frame* frame) {
 }
 
 // Lines 5 to 13 of the pseudocode, and equation 2 for the one buffer.
-bool MinimallocSearch::eligible(const Frame& frame, ItemIdx i) const {
+bool MinimallocSearch::eligible(const SearchFrame& frame, ItemIdx i) const {
   if (!solution_.fits(i)) return false;
   return !rules_.canonical || frame.partition.floor < step_of(i);
 }
@@ -320,7 +321,7 @@ bool MinimallocSearch::eligible(const Frame& frame, ItemIdx i) const {
 // The slot of the next candidate, or -1. It is found by a scan rather than in a sorted list of
 // the node, as the state is again what it was when the node was entered: the least step (or index)
 // above the one tried last comes next. So a node takes no space of its own.
-std::int32_t MinimallocSearch::next_candidate(const Frame& frame) const {
+std::int32_t MinimallocSearch::next_candidate(const SearchFrame& frame) const {
   std::int32_t best = -1;
   CanonicalPlace best_step;
   Bytes lowest_height = std::numeric_limits<Bytes>::max();  // h_min of section 6.3
@@ -351,7 +352,7 @@ std::int32_t MinimallocSearch::next_candidate(const Frame& frame) const {
 // fail for the same reason. A canonical alternative after it in (offset, index) can never be
 // followed by it: dead. One before it would be allowed more below the item's own step: alive. In
 // the dynamic order those have been tried already.
-bool MinimallocSearch::alternatives_are_dead(const Frame& frame) const {
+bool MinimallocSearch::alternatives_are_dead(const SearchFrame& frame) const {
   if (!rules_.hatless || frame.overhead) return false;
   if (!rules_.canonical || rules_.dynamic_ordering) return true;
   for (std::int32_t k = frame.partition.begin; k < frame.partition.end; ++k) {
@@ -362,7 +363,7 @@ bool MinimallocSearch::alternatives_are_dead(const Frame& frame) const {
   return true;
 }
 
-void MinimallocSearch::add_children(Frame* frame, bool divides) {
+void MinimallocSearch::add_children(SearchFrame* frame, bool divides) {
   Partition rest = frame->partition;
   ++rest.begin;
   if (rest.begin < rest.end && divides && rules_.dynamic_decomposition) {
@@ -441,19 +442,19 @@ std::vector<StaticOrder> orders_of(const Problem& problem, const Items& items,
 // Runs the orders in turn, with limits that double, so that an order which is bad for the part at
 // hand wastes little. Each part has its own turns, since the order that is good for one may be bad
 // for its neighbour.
-Verdict round_robin(const std::vector<ItemIdx>& part, std::vector<StaticOrder>* orders,
-                    std::int64_t node_budget, MinimallocSearch* search, std::int64_t* runs,
-                    const Stopper& stopper) {
-  std::int64_t limit = orders->size() == 1 ? kNoLimit : 2 * static_cast<std::int64_t>(part.size());
+SearchVerdict round_robin(const std::vector<ItemIdx>& part, std::vector<StaticOrder>* orders,
+                          std::int64_t node_budget, MinimallocSearch* search, std::int64_t* runs,
+                          const Stopper& stopper) {
+  std::int64_t limit = orders->size() == 1 ? kAllTurns : 2 * static_cast<std::int64_t>(part.size());
   for (;;) {
     for (StaticOrder& order : *orders) {
-      if (search->nodes() >= node_budget || stopper.stopped()) return Verdict::kCutShort;
+      if (search->nodes() >= node_budget || stopper.stopped()) return SearchVerdict::kCutShort;
       ++*runs;
       const std::int64_t left = node_budget - search->nodes();
-      const Verdict verdict = search->run(part, &order, std::min(limit, left));
-      if (verdict != Verdict::kCutShort) return verdict;
+      const SearchVerdict verdict = search->run(part, &order, std::min(limit, left));
+      if (verdict != SearchVerdict::kCutShort) return verdict;
     }
-    if (limit <= kNoLimit / 2) limit *= 2;
+    if (limit <= kAllTurns / 2) limit *= 2;
   }
 }
 
@@ -468,20 +469,20 @@ Plan exhausted(const Items& items, const std::vector<ItemIdx>& part) {
   return infeasible(std::move(conflict), "the search is exhausted");
 }
 
-Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& overlaps,
+Plan place_parts(const Problem& problem, const Items& items, const Overlaps& overlaps,
                  const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
   std::vector<StaticOrder> orders = orders_of(problem, items, overlaps, options, stopper);
   MinimallocSearch search(items, overlaps, Rules(options, overlaps), stopper);
   std::int64_t runs = 0;
   Plan plan;
-  Verdict verdict = Verdict::kSolved;
+  SearchVerdict verdict = SearchVerdict::kSolved;
   for (const std::vector<ItemIdx>& part : search.parts()) {
     verdict = round_robin(part, &orders, node_budget, &search, &runs, stopper);
-    if (verdict == Verdict::kExhausted) plan = exhausted(items, part);
-    if (verdict == Verdict::kCutShort) plan = unknown("the budget ran out");
-    if (verdict != Verdict::kSolved) break;
+    if (verdict == SearchVerdict::kExhausted) plan = exhausted(items, part);
+    if (verdict == SearchVerdict::kCutShort) plan = unknown("the budget ran out");
+    if (verdict != SearchVerdict::kSolved) break;
   }
-  if (verdict == Verdict::kSolved) {
+  if (verdict == SearchVerdict::kSolved) {
     std::vector<Bytes> offsets = items.offsets;
     for (ItemIdx i = 0; i < items.count(); ++i) {
       offsets[items.buffer[i]] = search.solution().offset(i);
@@ -494,8 +495,9 @@ Plan solve_parts(const Problem& problem, const Items& items, const Overlaps& ove
   return plan;
 }
 
-Plan answer(const Problem& problem, const Items& items, const MiniMallocOptions& options,
-            std::int64_t node_budget, Stopper& stopper) {
+Plan answer_by_minimalloc(const Problem& problem, const Items& items,
+                          const MiniMallocOptions& options, std::int64_t node_budget,
+                          Stopper& stopper) {
   if (std::optional<Plan> none = refuted_by_a_misfit(items)) return *std::move(none);
   if (items.count() == 0) return fitting(problem, items.offsets, "no buffer ever holds anything");
   // Without it, equation 3 prunes at the first node.
@@ -504,7 +506,7 @@ Plan answer(const Problem& problem, const Items& items, const MiniMallocOptions&
   }
   Overlaps overlaps;
   if (const char* refusal = overlaps.build(items, stopper)) return unknown(refusal);
-  return solve_parts(problem, items, overlaps, options, node_budget, stopper);
+  return place_parts(problem, items, overlaps, options, node_budget, stopper);
 }
 
 }  // namespace
@@ -512,7 +514,8 @@ Plan answer(const Problem& problem, const Items& items, const MiniMallocOptions&
 Plan minimalloc(const Problem& problem, const Sections& sections, Bytes capacity,
                 const MiniMallocOptions& options, std::int64_t node_budget, Stopper& stopper) {
   const Items items = make_items(problem, sections, capacity);
-  return found_by("minimalloc", answer(problem, items, options, node_budget, stopper));
+  return found_by("minimalloc",
+                  answer_by_minimalloc(problem, items, options, node_budget, stopper));
 }
 
 }  // namespace memplan

@@ -10,10 +10,10 @@ namespace memplan {
 namespace {
 
 // Overlaps take O(n^2) space (section 7): 512 MiB at this many, 11 585 buffers that all overlap.
-constexpr std::int64_t kMaxPairs = std::int64_t{1} << 26;
+constexpr std::int64_t kMaxOverlaps = std::int64_t{1} << 26;
 
 // A pair of items whose spans meet more than once has one relation: the strictest.
-void merge_repeats(std::vector<ItemIdx>* of, std::vector<Bytes>* effective) {
+void merge_overlaps(std::vector<ItemIdx>* of, std::vector<Bytes>* effective) {
   std::vector<std::pair<ItemIdx, Bytes>> pairs;
   for (std::size_t k = 0; k < of->size(); ++k) {
     pairs.emplace_back((*of)[k], effective->empty() ? 0 : -(*effective)[k]);
@@ -42,7 +42,7 @@ const char* Overlaps::build(const Items& items, Stopper& stopper) {
     effective[i].push_back(a.upper - b.lower);
     effective[j].push_back(b.upper - a.lower);
   };
-  const char* refusal = for_each_meeting(items, kMaxPairs, stopper, add);
+  const char* refusal = for_each_meeting(items, kMaxOverlaps, stopper, add);
   if (refusal != nullptr) return refusal;
 
   const bool repeats = items.spans.size() > items.size.size();
@@ -50,7 +50,7 @@ const char* Overlaps::build(const Items& items, Stopper& stopper) {
   for (ItemIdx i = 0; i < items.count(); ++i) {
     if (stopper.look()) return "the budget ran out";
     std::vector<Bytes> none;
-    if (repeats) merge_repeats(&of[i], items.windowed ? &effective[i] : &none);
+    if (repeats) merge_overlaps(&of[i], items.windowed ? &effective[i] : &none);
     for (const Span* span = items.begin(i); span != items.end(i); ++span) {
       for (SectionIdx s = span->first; s <= span->last; ++s) in_section[s].push_back(i);
     }

@@ -18,7 +18,7 @@ namespace memplan {
 
 namespace {
 
-constexpr ItemIdx kWide = 1024;  // items from which sorting a neighbourhood takes long
+constexpr ItemIdx kWideItems = 1024;  // items from which sorting a neighbourhood takes long
 
 // Absolute placements: one buffer after another at one offset after another.
 //
@@ -136,7 +136,7 @@ bool AbsoluteSearch::check_invariants(std::size_t depth) const {
   return true;
 }
 bool AbsoluteSearch::late() {
-  return items_.count() > kWide ? stopper_.look() : stopper_.expired();
+  return items_.count() > kWideItems ? stopper_.look() : stopper_.expired();
 }
 
 // The least legal offset of i at or above `from` that nothing placed touches, or more than latest.

@@ -10,7 +10,7 @@
 namespace memplan {
 
 namespace {
-constexpr std::int64_t kMaxPairs = std::int64_t{1} << 25;  // 256 MiB
+constexpr std::int64_t kMaxDistances = std::int64_t{1} << 25;  // 256 MiB
 }
 
 const char* Rectangles::build(const Problem& problem, Stopper& stopper) {
@@ -19,7 +19,7 @@ const char* Rectangles::build(const Problem& problem, Stopper& stopper) {
     neighbours[i].push_back(j);
     neighbours[j].push_back(i);
   };
-  if (const char* refusal = for_each_meeting(items, kMaxPairs, stopper, meet)) return refusal;
+  if (const char* refusal = for_each_meeting(items, kMaxDistances, stopper, meet)) return refusal;
   const bool repeats = items.spans.size() > items.size.size();
   for (std::vector<ItemIdx>& of : neighbours) {
     if (!repeats) break;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan::objects {
@@ -114,8 +114,7 @@ std::vector<Block> sorted(const Problem& problem, const Sections& sections, cons
       return sum;
     });
   }
-  throw std::invalid_argument("there is no sort '" + sort +
-                              "': choose size, breadth, source or unsafe.");
+  fail("there is no sort '" + sort + "': choose size, breadth, source or unsafe.");
 }
 
 std::vector<Interval> merge(std::vector<Interval> avoid) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "published/somas/blocks.h"
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -17,7 +17,7 @@ using objects::Block;
 using objects::Fitter;
 using objects::Stretch;
 
-void refuse(const Problem& problem, const char* solver) {
+void require_supported(const Problem& problem, const char* solver) {
   const auto windowed = [](const Gap& gap) { return gap.lower < gap.upper; };
   const char* what = nullptr;
   for (BufferIdx b = 0; b < problem.count(); ++b) {
@@ -27,13 +27,13 @@ void refuse(const Problem& problem, const char* solver) {
   if (!problem.reserved.empty()) what = "reserved ranges";
   if (std::any_of(problem.gaps.begin(), problem.gaps.end(), windowed)) what = "windows";
   if (what == nullptr) return;
-  throw std::invalid_argument(std::string(solver) + " does not support " + what + ".");
+  fail(std::string(solver) + " does not support " + what + ".");
 }
 
 Fitter fitter_of(const std::string& name) {
   if (name == "first") return Fitter::kFirst;
   if (name == "best") return Fitter::kBest;
-  throw std::invalid_argument("there is no fit '" + name + "': choose first or best.");
+  fail("there is no fit '" + name + "': choose first or best.");
 }
 
 // An object, with the blocks in it in the order in which they came.
@@ -189,12 +189,11 @@ class Assignment {
 Plan somas(const Problem& problem, const Sections& sections, const SomasOptions& options,
            std::int64_t node_budget, Stopper& stopper) {
   if (options.objects != "single" && options.objects != "many") {
-    throw std::invalid_argument("there are no objects '" + options.objects +
-                                "': choose single or many.");
+    fail("there are no objects '" + options.objects + "': choose single or many.");
   }
   const bool many = options.objects == "many";
   const char* solver = many ? "many_objects" : "single_object";
-  refuse(problem, solver);
+  require_supported(problem, solver);
   Assignment assignment(problem, sections, options, stopper);
   if (many) {
     assignment.in_many_objects(node_budget);

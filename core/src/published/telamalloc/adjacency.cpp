@@ -11,18 +11,18 @@ namespace {
 
 // 128 MiB, and about three times as much for what the trail has of each pair: 5 793 buffers that
 // all overlap.
-constexpr std::int64_t kMaxPairs = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxNeighbours = std::int64_t{1} << 24;
 
 // A pair of items whose spans meet more than once is one pair.
 void merge_repeats(Adjacency* rows) {
   std::int64_t kept = 0;
   for (std::size_t i = 0; i + 1 < rows->begin.size(); ++i) {
-    const auto begin = rows->other.begin() + rows->begin[i];
-    const auto end = rows->other.begin() + rows->begin[i + 1];
+    ItemIdx* const all = rows->other.data();
+    ItemIdx* const begin = all + rows->begin[i];
+    ItemIdx* const end = all + rows->begin[i + 1];
     std::sort(begin, end);
-    const auto last = std::unique(begin, end);
     rows->begin[i] = kept;
-    kept = std::copy(begin, last, rows->other.begin() + kept) - rows->other.begin();
+    kept = std::copy(begin, std::unique(begin, end), all + kept) - all;
   }
   rows->begin.back() = kept;
   rows->other.resize(static_cast<std::size_t>(kept));
@@ -37,17 +37,17 @@ const char* Adjacency::build(const Items& items, Stopper& stopper) {
     ++begin[i + 1];
     ++begin[j + 1];
   };
-  const char* refusal = for_each_meeting(items, kMaxPairs, stopper, count);
+  const char* refusal = for_each_meeting(items, kMaxNeighbours, stopper, count);
   if (refusal != nullptr) return refusal;
   for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
 
   other.resize(static_cast<std::size_t>(begin.back()));
   std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
   const auto fill = [this, &next](ItemIdx i, const Span&, ItemIdx j, const Span&) {
-    other[next[i]++] = j;
-    other[next[j]++] = i;
+    other[static_cast<std::size_t>(next[i]++)] = j;
+    other[static_cast<std::size_t>(next[j]++)] = i;
   };
-  refusal = for_each_meeting(items, kMaxPairs, stopper, fill);
+  refusal = for_each_meeting(items, kMaxNeighbours, stopper, fill);
   if (refusal != nullptr) return refusal;
   MEMPLAN_ASSERT(next.empty() ||
                  next.back() == begin.back());  // the sweep met the same pairs twice

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <stdexcept>
 
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kFewestCandidates = 2;
 constexpr std::size_t kPublishedBound = 10;  // the paper has a bound, and no number
-constexpr Unplaced::Order kOrders[] = {Unplaced::kLongest, Unplaced::kLargest,
-                                       Unplaced::kLargestArea};
+constexpr Unplaced::Order kUnplacedOrders[] = {Unplaced::kLongest, Unplaced::kLargest,
+                                               Unplaced::kLargestArea};
 
 bool holds(const std::vector<ItemIdx>& list, ItemIdx i) {
   return std::find(list.begin(), list.end(), i) != list.end();
@@ -40,8 +40,7 @@ Candidates::Select Candidates::parse(const std::string& name) {
   if (name == "area") return Select::kArea;
   if (name == "lifetime") return Select::kLifetime;
   if (name == "lowest") return Select::kLowest;
-  throw std::invalid_argument("there is no selection '" + name +
-                              "': choose tela, size, area, lifetime or lowest.");
+  fail("there is no selection '" + name + "': choose tela, size, area, lifetime or lowest.");
 }
 
 void Candidates::open(DecisionPoint* point, std::int32_t home) const {
@@ -73,7 +72,7 @@ ItemIdx Candidates::next(DecisionPoint* point) {
 bool Candidates::list_next_phase(DecisionPoint* point) {
   const std::int32_t phase = next_phase(point);
   if (phase < 0) return false;
-  for (const Unplaced::Order order : kOrders) {
+  for (const Unplaced::Order order : kUnplacedOrders) {
     const ItemIdx i = unplaced_.first(order, phase);
     if (!full(*point) && !holds(point->candidates, i)) {
       point->candidates.push_back(i);

@@ -1,10 +1,10 @@
 #include "memplan/learning.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "published/telamalloc/backtracking.h"
 #include "published/telamalloc/collecting.h"
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -19,10 +19,10 @@ const std::vector<std::string>& backtrack_features() {
 BacktrackModel::BacktrackModel(Forest forest_, double threshold_, double discount_)
     : forest(std::move(forest_)), threshold(threshold_), discount(discount_) {
   if (forest.width() > kBacktrackFeatures) {
-    throw std::invalid_argument("the forest asks for more features than a target has");
+    fail("the forest asks for more features than a target has");
   }
   if (!(discount >= 0 && discount <= 1)) {
-    throw std::invalid_argument("the discount is not between 0 and 1");
+    fail("the discount is not between 0 and 1");
   }
 }
 

@@ -16,10 +16,10 @@ namespace {
 constexpr std::int32_t kThresholds = 20;  // from the capacity down in steps of 5 %
 
 // Sections here are those of the plain sweep: contracted ones have no troughs.
-class Maker {
+class PhaseMaker {
  public:
   // `result` has its items.
-  Maker(const Problem& problem, const Items& items, Phases result)
+  PhaseMaker(const Problem& problem, const Items& items, Phases result)
       : items_(items),
         sections_(sweep(problem, Contract::kNo)),
         load_(loads(sections_)),
@@ -75,7 +75,7 @@ class Maker {
   Phases result_;
 };
 
-void Maker::measure() {
+void PhaseMaker::measure() {
   const RangeBest<Bytes, std::greater<>> load(load_);
   result_.contention.reserve(items_.size.size());
   for (ItemIdx i = 0; i < items_.count(); ++i) {
@@ -84,7 +84,7 @@ void Maker::measure() {
 }
 
 // Cuts where nothing that began before is live any more.
-void Maker::split(bool subproblems) {
+void PhaseMaker::split(bool subproblems) {
   std::vector<ItemIdx>& items = result_.items;
   std::stable_sort(items.begin(), items.end(),
                    [this](ItemIdx a, ItemIdx b) { return first_[a] < first_[b]; });
@@ -102,7 +102,7 @@ void Maker::split(bool subproblems) {
   }
 }
 
-void Maker::group(const Phases::Subproblem& part) {
+void PhaseMaker::group(const Phases::Subproblem& part) {
   left_.assign(result_.items.begin() + part.begin, result_.items.begin() + part.end);
   SectionIdx first = sections_.count, last = -1;
   Bytes peak = 0;
@@ -134,7 +134,7 @@ void Maker::group(const Phases::Subproblem& part) {
   }
 }
 
-void Maker::find_stretches(SectionIdx first, SectionIdx last, Bytes threshold) {
+void PhaseMaker::find_stretches(SectionIdx first, SectionIdx last, Bytes threshold) {
   next_[last + 1] = std::numeric_limits<SectionIdx>::max();
   for (SectionIdx s = last; s >= first; --s) {
     const bool reached = load_[s] >= threshold;
@@ -153,7 +153,7 @@ Phases make_phases(const Problem& problem, const Items& items, const Adjacency& 
     if (!adjacent.alone(i)) none.items.push_back(i);
   }
   if (none.items.empty()) return none;
-  return Maker(problem, items, std::move(none)).run(subproblems, phases);
+  return PhaseMaker(problem, items, std::move(none)).run(subproblems, phases);
 }
 
 }  // namespace memplan

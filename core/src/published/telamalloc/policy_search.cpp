@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 
+#include "util/failure.h"
 #include "util/invariants.h"
 
 namespace memplan {
@@ -80,15 +80,13 @@ ItemIdx PolicySearch::ask(Bytes* offset) {
   *offset = choice.offset == kNoOffset ? range.lower : choice.offset;
   const ItemIdx i = item_of_[choice.buffer];
   if (*offset < range.lower || *offset > range.upper) {
-    throw std::invalid_argument("the policy chose offset " + std::to_string(*offset) + " for row " +
-                                std::to_string(choice.buffer) + ", which must be from " +
-                                std::to_string(range.lower) + " to " + std::to_string(range.upper) +
-                                ".");
+    fail("the policy chose offset " + std::to_string(*offset) + " for row " +
+         std::to_string(choice.buffer) + ", which must be from " + std::to_string(range.lower) +
+         " to " + std::to_string(range.upper) + ".");
   }
   if (items_.legal_above(i, *offset) != *offset) {
-    throw std::invalid_argument("the policy chose offset " + std::to_string(*offset) + " for row " +
-                                std::to_string(choice.buffer) +
-                                ", which its alignment or a reserved range rules out.");
+    fail("the policy chose offset " + std::to_string(*offset) + " for row " +
+         std::to_string(choice.buffer) + ", which its alignment or a reserved range rules out.");
   }
   return i;
 }
@@ -98,8 +96,8 @@ const ValidRange& PolicySearch::offered(const SearchPolicy::Choice& choice) cons
       std::lower_bound(candidates_.begin(), candidates_.end(), choice.buffer,
                        [](const ValidRange& range, BufferIdx b) { return range.buffer < b; });
   if (at == candidates_.end() || at->buffer != choice.buffer) {
-    throw std::invalid_argument("the policy chose row " + std::to_string(choice.buffer) +
-                                ", which is not among its candidates.");
+    fail("the policy chose row " + std::to_string(choice.buffer) +
+         ", which is not among its candidates.");
   }
   return *at;
 }
@@ -144,8 +142,8 @@ std::int32_t PolicySearch::ask_level() {
     return culprits.empty() ? depth() - 1 : culprits.back();
   }
   if (level >= 0 && level < depth()) return level;
-  throw std::invalid_argument("the policy went back to level " + std::to_string(level) +
-                              ", which must be from 0 to " + std::to_string(depth() - 1) + ".");
+  fail("the policy went back to level " + std::to_string(level) + ", which must be from 0 to " +
+       std::to_string(depth() - 1) + ".");
 }
 
 // The failure at this point follows from these levels, of which only those above it remain.

@@ -19,7 +19,7 @@ TelamallocOptions consistent(TelamallocOptions options) {
   return options;
 }
 
-constexpr std::int64_t kPatience = 100;  // backtracks in one subtree
+constexpr std::int64_t kSubtreePatience = 100;  // backtracks in one subtree
 
 // The deepest level of the range that this one is in: 0-4, 5-8, 9-16, 17-32, ...
 std::int32_t end_of_range(std::int32_t level) {
@@ -246,7 +246,7 @@ std::int32_t TelamallocSearch::level_by_rule() {
 }
 
 bool TelamallocSearch::is_stuck(std::int32_t level) const {
-  return backtracks() - points_[level].patient_since > kPatience;
+  return backtracks() - points_[level].patient_since > kSubtreePatience;
 }
 
 // Section 5.4: "to the lowest such point" of those with too many backtracks below them. The root is

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "published/telamalloc/learned.h"
 #include "published/telamalloc/policy_search.h"
 #include "published/telamalloc/search.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -65,17 +65,17 @@ Learned parse(const TelamallocOptions& options) {
   if (options.learned == "off") return Learned::kOff;
   if (options.learned == "on") return Learned::kOn;
   if (options.learned != "published") {
-    throw std::invalid_argument("there is no learned='" + options.learned +
-                                "': choose off, on or published.");
+    fail("there is no learned='" + options.learned + "': choose off, on or published.");
   }
   if (options.model == nullptr) {
-    throw std::invalid_argument("learned=published needs a model: give one as the option model.");
+    fail("learned=published needs a model: give one as the option model.");
   }
   return Learned::kPublished;
 }
 
-Plan answer(const Problem& problem, const Items& items, const TelamallocOptions& options,
-            std::int64_t node_budget, Stopper& stopper, BacktrackPolicy* policy) {
+Plan answer_by_telamalloc(const Problem& problem, const Items& items,
+                          const TelamallocOptions& options, std::int64_t node_budget,
+                          Stopper& stopper, BacktrackPolicy* policy) {
   const Learned given = parse(options);
   if (std::optional<Plan> none = refuted_at_once(items)) return *std::move(none);
   Adjacency adjacent;
@@ -104,7 +104,8 @@ Plan telamalloc(const Problem& problem, const Sections& sections, Bytes capacity
                 const TelamallocOptions& options, std::int64_t node_budget, Stopper& stopper,
                 BacktrackPolicy* policy) {
   const Items items = make_items(problem, sections, capacity);
-  return found_by("telamalloc", answer(problem, items, options, node_budget, stopper, policy));
+  return found_by("telamalloc",
+                  answer_by_telamalloc(problem, items, options, node_budget, stopper, policy));
 }
 
 }  // namespace memplan
