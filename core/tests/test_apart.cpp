@@ -1,6 +1,7 @@
 // Tests of plans in which sharing costs: cost and peak of small problems against all plans.
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,15 @@ Question question(unsigned seed) {
   return made;
 }
 
+// How much of a row some pairs give that meet.
+std::int64_t has_of(const apart::Row& row, const apart::Chosen& met) {
+  std::int64_t has = 0;
+  for (const apart::Term& term : row.terms) {
+    if (std::binary_search(met.begin(), met.end(), term.pair)) has += term.amount;
+  }
+  return has;
+}
+
 }  // namespace
 
 TEST(small_problems_against_all_plans) {
@@ -153,6 +163,8 @@ TEST(small_problems_against_all_plans) {
 }
 
 TEST(slots_and_prices_against_all_plans) {
+  std::mt19937 random(7);
+  int sharper = 0;
   int slotted = 0;
   int bounded = 0;
   for (unsigned seed = 0; seed < check::rounds(400, 20000); ++seed) {
@@ -178,23 +190,26 @@ TEST(slots_and_prices_against_all_plans) {
       }
     }
     if (best.cost == kNoPlan) continue;
-    const std::int64_t bound =
-        apart::bound_by_prices(model, (best.cost - model.fixed) / model.unit, seed, counter);
+    const std::int64_t bound = apart::bound_by_prices(model, model.total, seed, counter);
     CHECK(bound * model.unit + model.fixed <= best.cost);
     bounded += bound > 0 ? 1 : 0;
-    // Every row holds in a cheapest plan.
+    // Every row holds in a cheapest plan, and so does its rounding that some z violates most.
     const ApartResult found = plan_apart(asked.problem, asked.penalties);
     const apart::Chosen met = apart::met_pairs(model, found.offsets);
     for (const apart::Clique& clique : apart::find_cliques(model, {}, counter)) {
       const apart::Row row = apart::load_row(model, clique);
-      std::int64_t has = 0;
-      for (const apart::Term& term : row.terms) {
-        if (std::binary_search(met.begin(), met.end(), term.pair)) has += term.amount;
+      CHECK(has_of(row, met) >= row.need);
+      std::vector<double> some;
+      for (std::size_t k = 0; k < model.pairs.size(); ++k) {
+        some.push_back(static_cast<double>(random() % 5) / 8);
       }
-      CHECK(has >= row.need);
+      std::int64_t work = 0;
+      const apart::Row sharp = apart::sharpest(row, some, &work);
+      CHECK(has_of(sharp, met) >= sharp.need);
+      sharper += sharp.need != row.need ? 1 : 0;
     }
   }
-  CHECK(slotted > 50 && bounded > 50);
+  CHECK(slotted > 50 && bounded > 50 && sharper > 0);
 }
 
 TEST(covers_against_all_subsets) {

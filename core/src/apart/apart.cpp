@@ -22,12 +22,12 @@ namespace {
 
 // Shares of the budget that is left, in percent.
 constexpr int kOfSearch = 60;
-constexpr int kOfRuin = 30;
-constexpr int kOfPrices = 30;
+constexpr int kOfPrices = 10;
+constexpr int kOfRuin = 28;
 constexpr int kOfLowest = 40;
 constexpr int kMostProbes = 40;
 constexpr std::int64_t kNodesOfLowest = 200000;  // one of the planner may take many microseconds
-constexpr std::int64_t kNodesOfOpen = 10000;     // the same if a cheaper plan may be found
+constexpr std::int64_t kNodesOfOpen = 100;       // the same if a cheaper plan may be found
 
 class ApartSearch {
  public:
@@ -65,8 +65,12 @@ class ApartSearch {
     is_interrupted_ = is_interrupted_ || stopper.interrupted();
   }
 
-  // What the search left open: cheaper plans by chance, and a bound by prices.
+  // What the search left open: a bound by prices, and cheaper plans by chance.
   void improve() {
+    within(kOfPrices, [this](order::Counter& counter) {
+      found_.bound =
+          std::max(found_.bound, bound_by_prices(model_, found_.cost, options_.seed, counter));
+    });
     within(kOfRuin, [this](order::Counter& counter) {
       const std::vector<Bytes> offsets =
           ruin_and_recreate(model_, found_.offsets, options_.seed, counter);
@@ -74,10 +78,6 @@ class ApartSearch {
       if (cost >= found_.cost) return;
       found_.cost = cost;
       found_.offsets = offsets;
-    });
-    within(kOfPrices, [this](order::Counter& counter) {
-      found_.bound =
-          std::max(found_.bound, bound_by_prices(model_, found_.cost, options_.seed, counter));
     });
   }
 

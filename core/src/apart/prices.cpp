@@ -19,18 +19,26 @@ constexpr std::size_t kMostRows = 4096;
 constexpr int kSeedsOfRound = 200;  // buffers from which new rows are grown
 constexpr int kMostRounds = 60;
 constexpr int kMostVain = 3;                 // of them in turn without a new row
-constexpr int kStepsOfRound = 150;           // of the subgradient, before new rows are looked for
-constexpr int kPatience = 15;                // steps without a better bound before they get shorter
+constexpr int kStepsOfRound = 100;           // of the subgradient, before new rows are looked for
+constexpr int kPatience = 10;                // steps without a better bound before they get shorter
 constexpr std::int64_t kTermsPerNode = 512;  // about as many are read in a microsecond
+constexpr double kMostMet = 0.98;            // of the need of a row that is worth adding
 constexpr double kMemory = 0.7;              // of the direction
 constexpr double kMemoryOfMean = 0.85;       // of the pairs that met
 constexpr std::int64_t kScale = std::int64_t{1} << 30;  // of all costs together, in whole numbers
+
+// Which share of the need of a row a pair gives.
+struct Share {
+  std::int32_t at;  // the pair, or the row
+  float amount;
+};
 
 class Prices {
  public:
   Prices(const Model& model, std::int64_t limit, std::uint64_t seed, order::Counter& counter)
       : model_(model), counter_(counter), random_(seed), limit_(limit) {
     mean_.assign(model.pairs.size(), 0);
+    entries_.resize(model.pairs.size());
   }
 
   std::int64_t run() {
@@ -85,17 +93,18 @@ class Prices {
           {static_cast<BufferIdx>(random_.below(static_cast<std::uint64_t>(model_.count())))});
     }
     for (const Clique& seed : seeds) {
-      if (rows_.size() >= kMostRows || terms_ >= kMostTerms || counter_.is_over()) break;
+      if (rows_.size() >= kMostRows || shares_.size() >= kMostTerms || counter_.is_over()) break;
       Clique clique = grown_by_chance(seed);
       counter_.take(1 + static_cast<std::int64_t>(clique.size()));
-      if (!known_.insert(clique).second) continue;
       Row row = load_row(model_, clique);
+      if (row.need == 0 || row.terms.empty()) continue;
+      std::int64_t work = 0;
+      row = sharpest(row, mean_, &work);
+      counter_.take(work / kTermsPerNode);
       double has = 0;
       for (const Term& term : row.terms) has += static_cast<double>(term.amount) * mean_[term.pair];
-      if (row.need == 0 || row.terms.empty()) continue;
-      if (has >= static_cast<double>(row.need) * 0.999) continue;
-      terms_ += row.terms.size();
-      rows_.push_back(std::move(row));
+      if (has >= static_cast<double>(row.need) * kMostMet) continue;
+      if (known_.emplace(std::move(clique), row.need).second) add(std::move(row));
     }
     price_.resize(rows_.size(), 0);
     best_price_.resize(rows_.size(), 0);
@@ -103,21 +112,39 @@ class Prices {
     return rows_.size() > before;
   }
 
+  void add(Row row) {
+    const double need = static_cast<double>(row.need);
+    for (const Term& term : row.terms) {
+      const auto amount = static_cast<float>(static_cast<double>(term.amount) / need);
+      shares_.push_back({term.pair, amount});
+      entries_[term.pair].push_back({static_cast<std::int32_t>(rows_.size()), amount});
+    }
+    ends_.push_back(shares_.size());
+    rows_.push_back(std::move(row));
+  }
+
+  const Share* shares_of(std::size_t r) const {
+    return shares_.data() + (r == 0 ? 0 : ends_[r - 1]);
+  }
+  const Share* end_of(std::size_t r) const { return shares_.data() + ends_[r]; }
+
   // The bound of the prices, with the reduced costs of the pairs.
   double value() {
     reduced_.clear();
     for (const Penalty& each : model_.pairs) reduced_.push_back(static_cast<double>(each.cost));
     double sum = 0;
+    std::int64_t work = 0;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       if (price_[r] == 0) continue;
       sum += price_[r];
-      const double price = price_[r] / static_cast<double>(rows_[r].need);
-      for (const Term& term : rows_[r].terms) {
-        reduced_[term.pair] -= price * static_cast<double>(term.amount);
+      work += end_of(r) - shares_of(r);
+      for (const Share* each = shares_of(r); each != end_of(r); ++each) {
+        reduced_[each->at] -= price_[r] * each->amount;
       }
     }
     for (const double cost : reduced_) sum += std::min(0.0, cost);
-    counter_.take(static_cast<std::int64_t>(terms_) / kTermsPerNode + 1);
+    counter_.take(
+        (work + static_cast<std::int64_t>(rows_.size() + reduced_.size())) / kTermsPerNode + 1);
     return sum;
   }
 
@@ -147,14 +174,14 @@ class Prices {
     for (std::size_t k = 0; k < reduced_.size(); ++k) {
       mean_[k] = kMemoryOfMean * mean_[k] + (reduced_[k] < 0 ? 1 - kMemoryOfMean : 0);
     }
+    lack_.assign(rows_.size(), 1);
+    for (std::size_t k = 0; k < reduced_.size(); ++k) {
+      if (reduced_[k] >= 0) continue;
+      for (const Share& each : entries_[k]) lack_[each.at] -= each.amount;
+    }
     double norm = 0;
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      double has = 0;
-      for (const Term& term : rows_[r].terms) {
-        if (reduced_[term.pair] < 0) has += static_cast<double>(term.amount);
-      }
-      const double lack = 1 - has / static_cast<double>(rows_[r].need);
-      direction_[r] = kMemory * direction_[r] + (1 - kMemory) * lack;
+      direction_[r] = kMemory * direction_[r] + (1 - kMemory) * lack_[r];
       if (price_[r] > 0 || direction_[r] > 0) norm += direction_[r] * direction_[r];
     }
     if (norm < 1e-12) return;
@@ -196,13 +223,17 @@ class Prices {
   Random random_;
   std::int64_t limit_;
   std::vector<Row> rows_;
-  std::size_t terms_ = 0;
-  std::set<Clique> known_;
-  std::vector<double> mean_;        // by pair: how often it met, of late
-  std::vector<double> price_;       // by row
-  std::vector<double> best_price_;  // by row: those of the best bound
-  std::vector<double> direction_;   // by row
-  std::vector<double> reduced_;     // by pair
+  // The same rows with needs of 1, one behind the other, and where each ends.
+  std::vector<Share> shares_;
+  std::vector<std::size_t> ends_;
+  std::vector<std::vector<Share>> entries_;          // the same by pair
+  std::set<std::pair<Clique, std::int64_t>> known_;  // sets and needs of all rows
+  std::vector<double> mean_;                         // by pair: how often it met, of late
+  std::vector<double> price_;                        // by row
+  std::vector<double> best_price_;                   // by row: those of the best bound
+  std::vector<double> direction_;                    // by row
+  std::vector<double> lack_;                         // by row
+  std::vector<double> reduced_;                      // by pair
 };
 
 }  // namespace

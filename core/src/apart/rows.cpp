@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostNeed = std::int64_t{1} << 30;
 constexpr std::int64_t kSteps = 20000;    // of the search for one heaviest set
+constexpr double kGain = 1e-6;            // the least by which a rounding has to be better
 constexpr std::size_t kKept = 3;          // of the sets that it finds
 constexpr std::int64_t kNodesOfStep = 4;  // a step colours a set of buffers
 
@@ -31,6 +32,34 @@ void scale(Row* row) {
   for (Term& term : row->terms) term.amount = (term.amount + coarse - 1) / coarse;
   row->need /= coarse;
   for (Term& term : row->terms) term.amount = std::min(term.amount, row->need);
+}
+
+// What an amount, and the need, become by rounding.
+struct Rounding {
+  std::int64_t divisor;
+  std::int64_t part;  // the need modulo the divisor, above 0
+
+  std::int64_t operator()(std::int64_t amount) const {
+    return part * (amount / divisor) + std::min(part, amount % divisor);
+  }
+  std::int64_t need(std::int64_t need) const { return part * (need / divisor + 1); }
+};
+
+Row rounded(const Row& row, const Rounding& rounding) {
+  Row found;
+  found.need = rounding.need(row.need);
+  for (const Term& term : row.terms) found.terms.push_back({term.pair, rounding(term.amount)});
+  scale(&found);
+  return found;
+}
+
+// Which share of a need is met.
+template <typename Amount>
+double has_of(std::int64_t need, const std::vector<std::pair<std::int64_t, double>>& parts,
+              const Amount& amount) {
+  double has = 0;
+  for (const auto& [old, met] : parts) has += static_cast<double>(amount(old)) * met;
+  return has / static_cast<double>(need);
 }
 
 // The heaviest cliques of a graph, by branch and bound with a colouring.
@@ -145,6 +174,33 @@ Row load_row(const Model& model, const Clique& clique) {
   }
   scale(&row);
   return row;
+}
+
+Row sharpest(const Row& row, const std::vector<double>& met, std::int64_t* work) {
+  std::vector<std::pair<std::int64_t, double>> parts;  // amounts, and how far their pairs meet
+  for (const Term& term : row.terms) parts.emplace_back(term.amount, met[term.pair]);
+  std::sort(parts.begin(), parts.end());
+  std::size_t last = 0;
+  for (std::size_t k = 1; k < parts.size(); ++k) {
+    if (parts[k].first == parts[last].first) {
+      parts[last].second += parts[k].second;
+    } else {
+      parts[++last] = parts[k];
+    }
+  }
+  parts.resize(std::min(parts.size(), last + 1));
+  *work += static_cast<std::int64_t>(row.terms.size() + parts.size() * parts.size());
+  std::int64_t best = 0;
+  double least = has_of(row.need, parts, [](std::int64_t amount) { return amount; });
+  for (const auto& [divisor, unused] : parts) {
+    const Rounding rounding{divisor, row.need % divisor};
+    if (divisor > row.need || rounding.part == 0) continue;
+    const double has = has_of(rounding.need(row.need), parts, rounding);
+    if (has >= least - kGain) continue;
+    least = has;
+    best = divisor;
+  }
+  return best == 0 ? row : rounded(row, {best, row.need % best});
 }
 
 Row core_row(const Chosen& core) {

@@ -8,11 +8,14 @@
 //     sum over pairs of min(s_i, s_j, b) z_ij  >=  b
 //
 // holds in every plan. One such row stands for exponentially many sets of pairs of which one has to
-// meet.
+// meet. As each z is a whole number, rounding makes a row stronger: with any d, f = b mod d > 0,
+//
+//     sum a_k z_k >= b   implies   sum (f floor(a_k / d) + min(f, a_k mod d)) z_k >= f ceil(b / d)
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,10 @@ using Clique = std::vector<BufferIdx>;
 // The row of a set; its need is 0 if the room is enough, and it has no terms but a need if the set
 // fits into no plan.
 Row load_row(const Model& model, const Clique& clique);
+
+// Of a row and its roundings by its own amounts the one that is violated most, where met[k] says
+// how far pair k meets, from 0 to 1. `work` grows by the terms that are looked at.
+Row sharpest(const Row& row, const std::vector<double>& met, std::int64_t* work);
 
 // A row that says that one of the pairs has to meet.
 Row core_row(const Chosen& core);
@@ -65,11 +72,14 @@ Clique grown(const Model& model, const Clique& seed, const Met& met, const Worth
   for (const BufferIdx b : seed) {
     if (goes(b)) add(b);
   }
+  Clique open(model.size.size());  // those that may go, ascending: none comes back
+  std::iota(open.begin(), open.end(), 0);
   while (true) {
     BufferIdx best = -1;
     Amount most = 0;
-    for (BufferIdx b = 0; b < model.count(); ++b) {
-      if (!goes(b) || gain[b] <= 0) continue;
+    const auto is_out = [&](BufferIdx b) { return !goes(b) || gain[b] <= 0; };
+    open.erase(std::remove_if(open.begin(), open.end(), is_out), open.end());
+    for (const BufferIdx b : open) {
       const Amount here = worth(b, gain[b]);
       if (here <= most) continue;
       most = here;
