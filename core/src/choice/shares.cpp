@@ -78,7 +78,8 @@ class Shares {
   }
 
   Relaxed find(const Relaxed& from, std::size_t most, order::Counter& counter) {
-    const double work = static_cast<double>(open_.size() + room_.size() + 1);
+    double work = static_cast<double>(open_.size() + room_.size() + 1);
+    for (const Rivals& each : rivals_) work += static_cast<double>(each.items.size());
     const auto steps = static_cast<std::size_t>(
         std::min(static_cast<double>(most), std::max(100.0, kWorkOfSteps / work)));
     start(from);
