@@ -31,7 +31,7 @@ NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bin
 CXX_FILES := $(shell find core bindings examples memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := conftest.py core/onefile.py memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed onefile bench study docs dist pins format clean
+.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed check-onefile check-wasm onefile bench study docs dist pins format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,8 +110,27 @@ check-embed: check-core
 	  limit=120000; \
 	done
 
-onefile: ## Write the core behind the C API as build/onefile/memplan.h and memplan.cpp.
+onefile: build/onefile/memplan.cpp ## Write the core behind the C API as build/onefile/memplan.h and memplan.cpp.
+
+build/onefile/memplan.cpp: core/onefile.py CMakeLists.txt $(shell find core/src core/include -type f)
 	@"$(PYTHON)" core/onefile.py build/onefile
+
+# The tests of the C API against that file, by any compiler: docs/onefile.md has calls for others.
+TARGET ?= host
+LINK ?= -pthread
+C_API_TESTS := -I../../core/include -I../../core/src
+build/onefile/memplan.$(TARGET).o: build/onefile/memplan.cpp
+	$(CXX) -std=c++17 -Os -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra -Werror $(FLAGS) -c $< -o $@
+
+check-onefile: build/onefile/memplan.$(TARGET).o ## Compile that file, and run the tests of the C API against it.
+	@cd build/onefile && $(CXX) -std=c++17 $(C_API_TESTS) -c ../../core/tests/test_c_api.cpp -o test.$(TARGET).o \
+	  && $(CC) -std=c99 $(C_API_TESTS) -c ../../core/tests/test_c_api_header.c -o test_c.$(TARGET).o \
+	  && $(CXX) test.$(TARGET).o test_c.$(TARGET).o memplan.$(TARGET).o -o test.$(TARGET)$(SUFFIX) $(LINK) \
+	  && $(RUN) ./test.$(TARGET)$(SUFFIX)
+
+# The module is in the file of JavaScript: newer versions of Node do not load it from a file of its own.
+check-wasm: ## Do the same with Emscripten and Node.
+	@$(MAKE) check-onefile TARGET=wasm CXX=em++ CC=emcc SUFFIX=.js RUN=node LINK='-s ALLOW_MEMORY_GROWTH=1 -s SINGLE_FILE=1'
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
 	memplan-lab bench $(SUITES) $(BENCH) --compare --output build/bench.csv

@@ -1,7 +1,6 @@
 #include "memplan/apart.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "apart/model.h"
@@ -13,6 +12,7 @@
 #include "memplan/sections.h"
 #include "model/items.h"
 #include "order/counter.h"
+#include "util/failure.h"
 
 namespace memplan {
 
@@ -173,9 +173,9 @@ class ApartSearch {
 ApartResult plan_apart(const Problem& problem, const std::vector<Penalty>& penalties,
                        const ApartOptions& options) {
   if (std::string wrong = check(problem, penalties); !wrong.empty()) {
-    throw std::invalid_argument(wrong);
+    fail(wrong);
   }
-  if (!problem.capacity) throw std::invalid_argument("a problem with penalties needs a capacity");
+  if (!problem.capacity) fail("a problem with penalties needs a capacity");
   return apart::ApartSearch(problem, penalties, options).run();
 }
 

@@ -57,7 +57,7 @@ std::vector<char> reachable(const Model& model, const Grid& grid) {
   is_reached[0] = 1;
   for (const Reserved& each : model.problem.reserved) {
     const Bytes end = align_up(each.upper, model.step) / grid.cell;
-    if (end <= grid.cells) is_reached[end] = 1;
+    if (end <= grid.cells) is_reached[static_cast<std::size_t>(end)] = 1;
   }
   for (const std::int32_t width : grid.width) {
     for (std::int32_t cell = grid.cells - width; cell >= 0; --cell) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 #include "choice/flow.h"
@@ -13,6 +12,7 @@
 #include "choice/shares.h"
 #include "choice/sweep.h"
 #include "choice/units.h"
+#include "util/failure.h"
 #include "util/random.h"
 
 namespace memplan {
@@ -38,9 +38,9 @@ constexpr double kMuch = 0.7;                // share of a few others that are, 
 constexpr std::size_t kFew = 20;             // one of so many
 constexpr std::size_t kRoundsAtFirst = 100;  // of prices, which suffice where a sweep is easy
 constexpr std::size_t kRoundsOfPrices = 2000;
-constexpr int kWindows = 200;         // without a better choice, after which a wider sweep is tried
-constexpr std::uint64_t kLeast = 20;  // open items of a window
-constexpr std::uint64_t kMore = 100;  // at most so many more
+constexpr int kWindows = 200;       // without a better choice, after which a wider sweep is tried
+constexpr std::size_t kLeast = 20;  // open items of a window
+constexpr std::size_t kMore = 100;  // at most so many more
 
 class ChoiceSearch {
  public:
@@ -462,7 +462,7 @@ class ChoiceSearch {
   }
 
   // Units that are live with one of them, or anywhere, are open; the others are as in the best.
-  std::vector<Fixed> draw_window(std::uint64_t more) {
+  std::vector<Fixed> draw_window(std::size_t more) {
     std::vector<Fixed> fixed(fixed_.size());
     const auto middle = static_cast<Index>(random_.below(fixed_.size()));
     const bool anywhere = random_.below(3) == 0;
@@ -485,7 +485,7 @@ class ChoiceSearch {
       doubts.emplace_back(static_cast<double>(least) * static_cast<double>(1 + random_.below(8)),
                           unit);
     }
-    const std::size_t most = std::min<std::size_t>(doubts.size(), kLeast + random_.below(more));
+    const std::size_t most = std::min<std::size_t>(doubts.size(), kLeast + random_.index(more));
     std::partial_sort(doubts.begin(), doubts.begin() + static_cast<std::ptrdiff_t>(most),
                       doubts.end());
     for (std::size_t at = 0; at < most; ++at) {
@@ -568,7 +568,7 @@ std::string check(const ChoiceProblem& problem) {
 }
 
 Choice choose(const ChoiceProblem& problem, const ChoiceOptions& options) {
-  if (const std::string wrong = check(problem); !wrong.empty()) throw std::invalid_argument(wrong);
+  if (const std::string wrong = check(problem); !wrong.empty()) fail(wrong);
   return choice::ChoiceSearch(problem, options).solve();
 }
 
