@@ -19,6 +19,7 @@
 #include "apart.h"
 #include "caller.h"
 #include "choice.h"
+#include "compat.h"
 #include "learning.h"
 #include "memplan/bounds.h"
 #include "memplan/sections.h"
@@ -255,6 +256,7 @@ NB_MODULE(_core, m) {
   py::bind_again(m);
   py::bind_apart(m);
   py::bind_choice(m);
+  py::bind_compat(m);
   py::bind_streams(m);
 }
 #undef PyInit__core

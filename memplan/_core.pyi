@@ -1,6 +1,6 @@
 """The C++ core of memplan. `memplan.solvers` is the door to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import numpy
@@ -490,6 +490,33 @@ class Choice:
 def choose(start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], worth: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], memory: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], must: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: Sequence[int], refused: Sequence[Sequence[int]], seconds: float | None, nodes: int | None) -> Choice:
     """
     The items that are worth most together within the capacities of memories at each time. Of a unit, no two are live at a time; sets that are refused are never whole. Without the GIL.
+    """
+
+class CompatSolver:
+    """The solver of memplan.compat.minimalloc."""
+
+    def __init__(self, seconds: float, switches: Mapping[str, bool], orders: Sequence[str]) -> None: ...
+
+    def solve(self, rows: Sequence[tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]], capacity: int) -> tuple[int, str, list[int], int, int]:
+        """Code, message, offsets, height and nodes; without the GIL."""
+
+    def find_infeasible(self, rows: Sequence[tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]], capacity: int) -> tuple[int, str, list[int], int]:
+        """Code, message, rows and nodes; without the GIL."""
+
+    def cancel(self) -> None: ...
+
+def compat_read(text: str) -> tuple[int, str, list[tuple[str, tuple[int, int], int, int, list[tuple[int, int, tuple[int, int] | None]], int | None, int | None]]]:
+    """Code, message and buffers of a table."""
+
+def compat_write(rows: Sequence[tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]], offsets: Sequence[int] | None, old_format: bool) -> str:
+    """A table."""
+
+def compat_validate(rows: Sequence[tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]], capacity: int, offsets: Sequence[int], height: int) -> int:
+    """What is wrong with a solution, as a number; 0 is nothing."""
+
+def compat_effective_size(below: tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None], above: tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]) -> int | None:
+    """
+    The bytes between the offsets of two buffers; `None` if they never meet.
     """
 
 class StreamGraph:

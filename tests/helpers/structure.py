@@ -24,6 +24,7 @@ PUBLIC = ROOT / "core" / "include" / "memplan"
 # Public headers without a file of their name in `core/src`, and the rooms that they speak for.
 SPEAKS_FOR = {
     "types": "util",
+    "minimalloc_compat": "compat",
     "option": "model",
     "round": "model",
     "policy": "published/telamalloc",

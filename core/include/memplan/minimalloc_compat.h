@@ -1,0 +1,328 @@
+// The interface of the library minimalloc, for callers who want the solvers of memplan behind it:
+//
+//     minimalloc::Problem problem;
+//     problem.capacity = 12;
+//     problem.buffers.push_back({"b1", {0, 3}, 4});
+//     minimalloc::Solver solver;
+//     auto solution = solver.Solve(problem);
+//     if (solution.ok()) use(solution->offsets, solution->height);
+//
+// Results are StatusOr and a timeout is a Duration. Both are of this header, unless the whole
+// program is compiled with MEMPLAN_COMPAT_ABSEIL: then they are absl::StatusOr and absl::Duration.
+// docs/minimalloc.md says where answers differ. No exception leaves a function.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#ifdef MEMPLAN_COMPAT_ABSEIL
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/time/time.h>
+#else
+#include <chrono>
+#endif
+
+namespace minimalloc {
+// A namespace of its own, so that a program may be linked with the other library too.
+inline namespace memplan_compat {
+
+#ifdef MEMPLAN_COMPAT_ABSEIL
+
+using absl::Duration;
+using absl::Status;
+using absl::StatusOr;
+inline Duration InfiniteDuration() { return absl::InfiniteDuration(); }
+inline double ToSeconds(Duration duration) { return absl::ToDoubleSeconds(duration); }
+inline Status MakeStatus(int code, const std::string& message) {
+  return Status(static_cast<absl::StatusCode>(code), message);
+}
+
+#else
+
+// Each duration of <chrono> is one.
+using Duration = std::chrono::duration<double>;
+inline Duration InfiniteDuration() { return Duration(std::numeric_limits<double>::infinity()); }
+inline double ToSeconds(Duration duration) { return duration.count(); }
+
+// The numbers are those of absl::StatusCode.
+enum class StatusCode : int {
+  kOk = 0,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kInternal = 13
+};
+
+class Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  std::string_view message() const { return message_; }
+  std::string ToString() const;  // "NOT_FOUND: " and the message
+  friend std::ostream& operator<<(std::ostream& out, const Status& status) {
+    return out << status.ToString();
+  }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+inline Status MakeStatus(int code, const std::string& message) {
+  return Status(static_cast<StatusCode>(code), message);
+}
+
+// A value, or why there is none. The value may only be asked for where there is one.
+template <typename T>
+class StatusOr {
+ public:
+  StatusOr(T value) : value_(std::move(value)) {}          // NOLINT: as in abseil
+  StatusOr(Status status) : status_(std::move(status)) {}  // NOLINT
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+  const T& value() const& { return *value_; }
+  T& value() & { return *value_; }
+  T&& value() && { return *std::move(value_); }
+  const T& operator*() const& { return *value_; }
+  T& operator*() & { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  const T* operator->() const { return &*value_; }
+  T* operator->() { return &*value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+#endif
+
+template <typename T>
+struct Interval {
+  T lower_ = 0;
+  T upper_ = 0;
+
+  T lower() const { return lower_; }
+  T upper() const { return upper_; }
+  bool operator==(const Interval& other) const {
+    return lower_ == other.lower_ && upper_ == other.upper_;
+  }
+  bool operator<(const Interval& other) const {
+    return std::pair(lower_, upper_) < std::pair(other.lower_, other.upper_);
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Interval& interval) {
+    return out << "[" << interval.lower_ << ", " << interval.upper_ << ")";
+  }
+};
+
+using BufferIdx = std::int64_t;
+using Capacity = std::int64_t;
+using Offset = std::int64_t;
+using TimeValue = std::int64_t;
+using Area = std::int64_t;
+using Lifespan = Interval<TimeValue>;
+using Window = Interval<Offset>;
+
+// The time in which a buffer holds its window only, or nothing.
+struct Gap {
+  Lifespan lifespan;
+  std::optional<Window> window;
+  bool operator==(const Gap& other) const;
+};
+
+struct Buffer {
+  std::string id;
+  Lifespan lifespan = {0, 0};  // half-open
+  std::int64_t size = 0;
+  std::int64_t alignment = 1;
+  std::vector<Gap> gaps;
+  std::optional<Offset> offset;  // a pin
+  std::optional<Offset> hint;    // read and written, and of no effect
+
+  Area area() const;  // size times lifespan
+  // What `other` needs between the two offsets in order to lie above; nothing if the two never hold
+  // memory at the same time.
+  std::optional<std::int64_t> effective_size(const Buffer& other) const;
+  bool operator==(const Buffer& other) const;  // hints do not count
+};
+
+struct Solution {
+  std::vector<Offset> offsets;  // by buffer
+  Offset height = 0;            // the largest end of a buffer
+  bool operator==(const Solution& other) const { return offsets == other.offsets; }
+};
+
+struct Problem {
+  std::vector<Buffer> buffers;
+  Capacity capacity = 0;
+
+  // Moves the pins of all buffers to a solution. Every buffer must have one.
+  StatusOr<Solution> strip_solution();
+  bool operator==(const Problem& other) const;
+};
+
+// The switches of the published search, which `published` asks for. Other than by that, they and
+// the heuristics change nothing: memplan has searches of its own.
+struct SolverParams {
+  Duration timeout = InfiniteDuration();
+  bool canonical_only = true;
+  bool section_inference = true;
+  bool dynamic_ordering = true;
+  bool check_dominance = true;
+  bool unallocated_floor = true;
+  bool static_preordering = true;
+  bool dynamic_decomposition = true;
+  bool monotonic_floor = true;
+  bool hatless_pruning = true;
+  bool minimize_capacity = false;  // the least height within the capacity
+  std::vector<std::string> preordering_heuristics = {"WAT", "TAW", "TWA"};
+  bool published = false;
+};
+
+enum ValidationResult {
+  kGood = 0,
+  kBadSolution = 1,   // it has not one offset for each buffer
+  kBadFixed = 2,      // a buffer is not at its pin
+  kBadOffset = 3,     // negative, or above the capacity
+  kBadOverlap = 4,    // two buffers hold the same address at the same time
+  kBadAlignment = 5,  // an offset is no multiple of the alignment
+  kBadHeight = 6      // the height is not that of the offsets
+};
+
+[[nodiscard]] ValidationResult Validate(const Problem& problem, const Solution& solution);
+
+// A table as the program minimalloc writes it. `old_format` writes the last time in place of the
+// end.
+std::string ToCsv(const Problem& problem, const Solution* solution = nullptr,
+                  bool old_format = false);
+
+namespace detail {
+
+constexpr int kInvalid = 3;
+constexpr int kDeadline = 4;
+constexpr int kNotFound = 5;
+constexpr int kInternal = 13;
+
+// What the library is compiled with, whatever the results of this header are.
+struct Outcome {
+  int code = 0;  // of absl::StatusCode, of which these are some
+  std::string message;
+};
+
+struct Settings {
+  double seconds = std::numeric_limits<double>::infinity();
+  bool minimize_capacity = false;
+  bool published = false;
+  bool canonical_only = true;
+  bool section_inference = true;
+  bool dynamic_ordering = true;
+  bool check_dominance = true;
+  bool unallocated_floor = true;
+  bool static_preordering = true;
+  bool dynamic_decomposition = true;
+  bool monotonic_floor = true;
+  bool hatless_pruning = true;
+  std::vector<std::string> preordering_heuristics = {"WAT", "TAW", "TWA"};
+  std::function<bool()> interrupt;  // asked every 20 ms; true ends the search
+};
+
+// Each leaves its answer where its last argument says; `nodes` is the work of the search.
+Outcome Solve(const Problem& problem, const Settings& settings, std::int64_t* nodes,
+              Solution* solution);
+Outcome FindInfeasible(const Problem& problem, const Settings& settings, std::int64_t* nodes,
+                       std::vector<BufferIdx>* subset);
+Outcome FromCsv(std::string_view text, Problem* problem);
+
+template <typename T>
+StatusOr<T> Answer(const Outcome& outcome, T value) {
+  if (outcome.code != 0) return MakeStatus(outcome.code, outcome.message);
+  return value;
+}
+
+}  // namespace detail
+
+// Reads a table: the first line names the columns, and an empty line ends it.
+inline StatusOr<Problem> FromCsv(std::string_view text) {
+  Problem problem;
+  const detail::Outcome outcome = detail::FromCsv(text, &problem);
+  return detail::Answer(outcome, std::move(problem));
+}
+
+inline StatusOr<Solution> Problem::strip_solution() {
+  Solution solution;
+  for (Buffer& buffer : buffers) {
+    if (!buffer.offset)
+      return MakeStatus(detail::kNotFound, "buffer " + buffer.id + " has no offset");
+    solution.offsets.push_back(*buffer.offset);
+    buffer.offset.reset();
+  }
+  return solution;
+}
+
+class Solver {
+ public:
+  Solver() {}
+  explicit Solver(const SolverParams& params) : params_(params) {}
+  virtual ~Solver() = default;
+
+  // NOT_FOUND if there is no solution, proved; DEADLINE_EXCEEDED if the time or Cancel() ended the
+  // search without one; INVALID_ARGUMENT for a problem that is not well formed.
+  StatusOr<Solution> Solve(const Problem& problem) {
+    Solution solution;
+    const detail::Outcome outcome = detail::Solve(problem, settings(), &backtracks_, &solution);
+    return detail::Answer(outcome, std::move(solution));
+  }
+
+  // Buffers that have no solution together and have one without any of them; all buffers of a
+  // problem that has a solution.
+  StatusOr<std::vector<BufferIdx>> ComputeIrreducibleInfeasibleSubset(const Problem& problem) {
+    std::vector<BufferIdx> subset;
+    const detail::Outcome outcome =
+        detail::FindInfeasible(problem, settings(), &backtracks_, &subset);
+    return detail::Answer(outcome, std::move(subset));
+  }
+
+  // The work of the last search: its nodes.
+  std::int64_t get_backtracks() const { return backtracks_; }
+
+  // Ends the search that another thread waits for.
+  void Cancel() { cancelled_ = true; }
+
+ protected:
+  const SolverParams params_;
+  std::int64_t backtracks_ = 0;
+  std::atomic<bool> cancelled_{false};
+
+ private:
+  detail::Settings settings() {
+    cancelled_ = false;
+    detail::Settings settings;
+    settings.seconds = ToSeconds(params_.timeout);
+    settings.minimize_capacity = params_.minimize_capacity;
+    settings.published = params_.published;
+    settings.canonical_only = params_.canonical_only;
+    settings.section_inference = params_.section_inference;
+    settings.dynamic_ordering = params_.dynamic_ordering;
+    settings.check_dominance = params_.check_dominance;
+    settings.unallocated_floor = params_.unallocated_floor;
+    settings.static_preordering = params_.static_preordering;
+    settings.dynamic_decomposition = params_.dynamic_decomposition;
+    settings.monotonic_floor = params_.monotonic_floor;
+    settings.hatless_pruning = params_.hatless_pruning;
+    settings.preordering_heuristics = params_.preordering_heuristics;
+    settings.interrupt = [this] { return cancelled_.load(); };
+    return settings;
+  }
+};
+
+}  // namespace memplan_compat
+}  // namespace minimalloc

@@ -1,0 +1,1 @@
+"""The interfaces of other planners over the solvers of memplan."""
