@@ -3,9 +3,10 @@
 //
 // A problem is a count and so many rows `start end size`. For each problem and host there is a
 // line: its name, the peak of its rule (of onnx2c: of its unions, and of its first fit), the peak
-// of the adapter, and its offsets. `adapters union` writes the C of onnx2c's union for the first
-// problem.
+// of the adapter, the microseconds of CPU that it took, and its offsets. `adapters union` writes
+// the C of onnx2c's union for the first problem.
 #include <algorithm>
+#include <ctime>
 #include <iostream>
 #include <numeric>
 #include <string>
@@ -109,11 +110,19 @@ std::int64_t unions(const std::vector<Row>& rows) {
   return sum;
 }
 
+class Clock {
+ public:
+  std::int64_t microseconds() const { return (std::clock() - begin_) * 1000000 / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t begin_ = std::clock();
+};
+
 void print(const std::string& host, const std::vector<std::int64_t>& rules, std::int64_t peak,
-           const std::vector<std::int64_t>& offsets) {
+           std::int64_t microseconds, const std::vector<std::int64_t>& offsets) {
   std::cout << host;
   for (const std::int64_t each : rules) std::cout << ' ' << each;
-  std::cout << ' ' << peak << " :";
+  std::cout << ' ' << peak << ' ' << microseconds << " :";
   for (const std::int64_t offset : offsets) std::cout << ' ' << offset;
   std::cout << '\n';
 }
@@ -121,10 +130,12 @@ void print(const std::string& host, const std::vector<std::int64_t>& rules, std:
 void try_mlir(const std::vector<Row>& rows) {
   std::vector<mlir::bufferization::MemoryPlannerAlloc> allocs;
   for (const Row& row : rows) allocs.push_back({row.size, kAlignment, row.start, row.end});
+  const Clock clock;
   const auto offsets = mlir::bufferization::memplanMemoryPlanner(kAlignment, allocs);
+  const std::int64_t took = clock.microseconds();
   std::int64_t peak = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) peak = std::max(peak, offsets[i] + rows[i].size);
-  print("mlir", {place_all(rows, sorted(rows, true), best_fit, true)}, peak, offsets);
+  print("mlir", {place_all(rows, sorted(rows, true), best_fit, true)}, peak, took, offsets);
 }
 
 void try_iree(const std::vector<Row>& rows) {
@@ -141,11 +152,13 @@ void try_iree(const std::vector<Row>& rows) {
     slices.push_back({rows[i].start, rows[i].end - 1, rows[i].size, &offsets[i]});
     rounded[i].size = round_up(rows[i].size, kAlignment);
   }
+  const Clock clock;
   const std::int64_t peak = memplan_adapters::packSlices(
       slices, kAlignment, kAlignment, [](const Slice& slice) { return slice.size; },
       [](const Slice& slice, std::int64_t offset) { *slice.packedOffset = offset; });
+  const std::int64_t took = clock.microseconds();
   // IREE takes its slices in the order of the program: those of one time as they come.
-  print("iree", {place_all(rounded, sorted(rows, true), best_fit, false)}, peak, offsets);
+  print("iree", {place_all(rounded, sorted(rows, true), best_fit, false)}, peak, took, offsets);
 }
 
 void try_tt_mlir(const std::vector<Row>& rows) {
@@ -160,11 +173,13 @@ void try_tt_mlir(const std::vector<Row>& rows) {
     problem.variables.push_back(
         {{{{static_cast<Planner::IndexT>(i)}, {}}}, Planner::Space::Scratch});
   }
+  const Clock clock;
   const Planner::AllocateStats stats = mlir::tt::d2m::allocation::allocateByMemplan(problem);
+  const std::int64_t took = clock.microseconds();
   std::vector<std::int64_t> offsets;
   for (const Planner::Request& each : problem.requests) offsets.push_back(each.offset);
   print("tt_mlir", {place_all(rounded, sorted(rounded, false), best_fit, false)}, stats.memUsage,
-        offsets);
+        took, offsets);
 }
 
 std::vector<toC::TensorLifetime> lifetimes_of(const std::vector<Row>& rows) {
@@ -177,13 +192,15 @@ std::vector<toC::TensorLifetime> lifetimes_of(const std::vector<Row>& rows) {
 }
 
 void try_onnx2c(const std::vector<Row>& rows) {
+  const Clock clock;
   const toC::ArenaPlan plan = toC::plan_by_memplan(lifetimes_of(rows));
+  const std::int64_t took = clock.microseconds();
   std::vector<std::int64_t> offsets;
   for (const toC::ArenaAllocation& each : plan.allocations) {
     offsets.push_back(static_cast<std::int64_t>(each.offset));
   }
   print("onnx2c", {unions(rows), place_all(rows, sorted(rows, false), first_fit, false)},
-        static_cast<std::int64_t>(plan.arena_size), offsets);
+        static_cast<std::int64_t>(plan.arena_size), took, offsets);
 }
 
 bool read(std::vector<Row>* rows) {

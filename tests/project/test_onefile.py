@@ -18,6 +18,7 @@ COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti"]
 CORE = [f"-I{ROOT / 'core' / folder}" for folder in ("include", "src")]
 ADAPTERS = [f"-I{ROOT / folder}" for folder in ("examples/adapters", "tests/native/hosts")]
+HOSTS = ("mlir", "iree", "tt_mlir", "onnx2c")
 GRID = 64  # what the program of the adapters aligns and rounds to
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not COMPILERS, reason="needs g++ or clang++")]
@@ -73,8 +74,8 @@ def test_one_file_passes_the_tests_of_the_c_api(folder: Path, compiled: Path) ->
     program = folder / "test_c_api"
     command = [COMPILERS[0], *objects, compiled, "-o", program, "-pthread"]
     subprocess.run(command, check=True)
-    run = subprocess.run([program], check=True, capture_output=True, text=True)
-    assert ", 0 failed" in run.stdout + run.stderr
+    said = subprocess.run([program], check=True, capture_output=True, text=True)
+    assert ", 0 failed" in said.stdout + said.stderr
 
 
 def test_adapters_compile_as_their_hosts_do(folder: Path) -> None:
@@ -85,43 +86,69 @@ def test_adapters_compile_as_their_hosts_do(folder: Path) -> None:
         subprocess.run([compiler, *flags, program], check=True)
 
 
+@pytest.fixture(scope="module")
+def adapters(folder: Path, compiled: Path) -> Path:
+    """Return the program that runs all adapters on problems."""
+    source = ROOT / "tests" / "native" / "adapters.cpp"
+    flags = [*STRICT, "-O2", f"-I{folder}", *ADAPTERS]
+    command = [COMPILERS[0], *flags, source, compiled, "-o", "adapters", "-pthread"]
+    subprocess.run(command, check=True, cwd=folder)
+    return folder / "adapters"
+
+
+def run(program: Path, problems: list[Problem], *words: str) -> str:
+    """Return what the program says of the problems."""
+    rows = ""
+    for each in problems:
+        columns = zip(each.start, each.end, each.size, strict=True)
+        rows += f"{len(each)}\n" + "".join(f"{a} {b} {size}\n" for a, b, size in columns)
+    command = [program, *words]
+    return subprocess.run(command, input=rows, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.mark.deep
-def test_adapters_are_never_worse_than_their_hosts(folder: Path, compiled: Path) -> None:
+def test_adapters_are_never_worse_than_their_hosts(adapters: Path) -> None:
     """Tests plans of 200 problems of the corpus, and prints how much less memory they need."""
     bench = pytest.importorskip("memplan_lab.bench")
     pytest.importorskip("pyarrow")
-    program = folder / "adapters"
-    source = ROOT / "tests" / "native" / "adapters.cpp"
-    flags = [*STRICT, "-O2", f"-I{folder}", *ADAPTERS]
-    subprocess.run([COMPILERS[0], *flags, source, compiled, "-o", program, "-pthread"], check=True)
     problems = [record.problem for record in bench.corpus().sample(200, seed=0)]
-    rows = "".join(map(_as_rows, problems))
-    run = subprocess.run([program], input=rows, check=True, capture_output=True, text=True)
-    lines = run.stdout.splitlines()
-    hosts = ("mlir", "iree", "tt_mlir", "onnx2c")
-    assert len(lines) == len(hosts) * len(problems)
-    sums: dict[str, list[tuple[int, int]]] = {}
+    lines = run(adapters, problems).splitlines()
+    assert len(lines) == len(HOSTS) * len(problems)
+    results: dict[str, list[tuple[int, int, int]]] = {}
     for at, line in enumerate(lines):
         figures, offsets = line.split(" :")
-        host, *rules, peak = figures.split()
-        assert host == hosts[at % 4]
+        host, *rules, peak, microseconds = figures.split()
+        assert host == HOSTS[at % 4]
         problem = problems[at // 4]
         size = problem.size if host in ("mlir", "onnx2c") else -(-problem.size // GRID) * GRID
-        rounded = Problem.from_arrays(
-            problem.start, problem.end, size, alignment=[GRID] * len(problem)
-        )
-        plan = Plan.of(rounded, [int(each) for each in offsets.split()])
-        memplan.verify(rounded, plan)
+        grid = [GRID] * len(problem)
+        aligned = Problem.from_arrays(problem.start, problem.end, size, alignment=grid)
+        plan = Plan.of(aligned, [int(each) for each in offsets.split()])
+        memplan.verify(aligned, plan)
         assert plan.peak <= int(peak)
         assert all(int(peak) <= int(rule) for rule in rules), (host, rules, peak)
         for number, rule in enumerate(rules):
-            sums.setdefault(f"{host} rule {number + 1}", []).append((int(rule), int(peak)))
-    for name, pairs in sums.items():
-        less = sum(peak < rule for rule, peak in pairs)
-        mean = sum(peak / rule for rule, peak in pairs if rule) / len(pairs)
-        print(f"{name}: less in {less} of {len(pairs)}, mean ratio {mean:.4f}")
+            row = (int(rule), int(peak), int(microseconds))
+            results.setdefault(f"{host}, rule {number + 1}", []).append(row)
+    for name, rows in results.items():
+        less = sum(peak < rule for rule, peak, _ in rows)
+        ratio = sum(peak / rule for rule, peak, _ in rows) / len(rows)
+        cpu = sum(microseconds for _, _, microseconds in rows) / len(rows) / 1000
+        print(f"{name}: less in {less} of {len(rows)}, mean {ratio:.4f}, {cpu:.2f} ms of CPU")
 
 
-def _as_rows(problem: Problem) -> str:
-    rows = zip(problem.start, problem.end, problem.size, strict=True)
-    return f"{len(problem)}\n" + "".join(f"{start} {end} {size}\n" for start, end, size in rows)
+@pytest.mark.deep
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_a_union_of_onnx2c_has_each_tensor_at_its_offset(
+    adapters: Path, five: Problem, tmp_path: Path
+) -> None:
+    """Tests the C of a union, by what a compiler of C says of its members."""
+    offsets = run(adapters, [five]).splitlines()[-1].split(" :")[1].split()
+    lines = ["#include <stddef.h>", run(adapters, [five], "union")]
+    for number, offset in enumerate(offsets):
+        place = f"offsetof(union tensor_union_0, tensor_{number})"
+        lines.append(f'_Static_assert({place} == {offset}, "");')
+    lines.append("int main(void) { return tu0.tensor_0[0]; }")
+    (tmp_path / "union.c").write_text("\n".join(lines))
+    command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
+    subprocess.run([*command, "union.c"], check=True, cwd=tmp_path)
