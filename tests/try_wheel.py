@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,10 @@ def main() -> None:
         assert planned.stat().st_size > 0
         assert "36864" in header.read_text(encoding="utf-8")
         run("view", EXAMPLES / "five.csv")
+        flags = ["--capacity=12", f"--input={EXAMPLES / 'five.csv'}", f"--output={plan}"]
+        program = Path(sysconfig.get_path("scripts")) / "minimalloc"
+        subprocess.run([program, *flags], check=True, capture_output=True)
+        assert run("verify", EXAMPLES / "five.csv", plan).startswith("OK")
     print(f"{run('--version').strip()} on Python {sys.version.split()[0]}: {len(PEAKS)} plans")
 
 
