@@ -14,7 +14,8 @@
  * every value out of range: bytes are from 0 to 2^62, times from -2^62 to 2^62. What is behind a
  * pointer cannot be checked: a column is as long as it is said to be. Functions of the caller's
  * return: they neither throw nor jump. A problem may be solved by several threads at once, as long
- * as none changes it.
+ * as none changes it. A library that was compiled without exceptions is the same, but ends the
+ * program when memory runs out.
  */
 #ifndef MEMPLAN_C_API_H_
 #define MEMPLAN_C_API_H_
