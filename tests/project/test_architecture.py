@@ -47,6 +47,7 @@ HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
     *("highspy", "ortools", "lightgbm", "bokeh", "dask", "distributed", "timm", "transformers"),
     *("onnx", "onnxruntime", "tflite", "tflite_micro", "torch", "google.protobuf", "executorch"),
+    "tinygrad",
 )
 
 
