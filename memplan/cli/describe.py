@@ -22,6 +22,7 @@ _KINDS = {
     "trace": "a recorded run of a PyTorch model",
     "graph": "a graph in memplan's own format",
     "openvino": "an OpenVINO model",
+    "ggml-events": "a list of what ggml allocated for a graph",
     "xla": "a dump of XLA",
     "onnx": "an ONNX model",
     "csv": "a problem in CSV",

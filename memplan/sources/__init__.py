@@ -54,6 +54,7 @@ _SOURCES = {
     "graph": "memplan.sources.graph_json",
     "openvino": "memplan.sources.openvino",
     "xla": "memplan.sources.xla",
+    "ggml-events": "memplan.sources.ggml_events",
     "onnx": "memplan.sources.onnx",
 }
 # Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.

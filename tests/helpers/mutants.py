@@ -30,7 +30,15 @@ from memplan.formats import minimalloc_csv, trace_json
 from memplan.plan import Plan
 from memplan.problem import Buffer
 from memplan.referee import verify_proof
-from memplan.sources import cuda_snapshot, graph_json, openvino, tflite, torch_export, xla
+from memplan.sources import (
+    cuda_snapshot,
+    ggml_events,
+    graph_json,
+    openvino,
+    tflite,
+    torch_export,
+    xla,
+)
 from memplan.sources import onnx as onnx_source
 from memplan.sources.loaded import of_graph
 from memplan.sources.options import Options
@@ -445,10 +453,24 @@ def _readers(folder: Path) -> list[_Reader]:
         _Reader("onnx", 25, models, change_message, on_disk(onnx_source.read), place),
         _Reader("openvino", 40, [openvino_models.small()], change_text,
                 on_disk(openvino.read), place),
+        _Reader("ggml events", 30, [_GGML_EVENTS], change_text,
+                lambda t: ggml_events.parse(t, "mutant"), place),
         _Reader("door", 15, every, either, door, place),
     ]  # fmt: skip
 
 
+_GGML_EVENTS = """\
+ggml-events 1
+alignment 32
+limit 96
+ggml 96 64
++ 96
++ 32
+- 0 64
++ 32
+- 0
+- 1
+"""
 _RICH_CSV = """\
 # a comment
 id,lower,upper,size,alignment,hint,gaps,offset
