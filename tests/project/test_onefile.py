@@ -106,6 +106,14 @@ def run(program: Path, problems: list[Problem], *words: str) -> str:
     return subprocess.run(command, input=rows, check=True, capture_output=True, text=True).stdout
 
 
+def test_what_is_behind_ggml_compiles_without_a_warning(folder: Path) -> None:
+    """Tests that it needs no exceptions; core/tests replays lists with it."""
+    source = ROOT / "examples" / "ggml" / "memplan_ggml.cpp"
+    for compiler in COMPILERS:
+        command = [compiler, *STRICT, f"-I{folder}", "-fsyntax-only", source]
+        subprocess.run(command, check=True)
+
+
 @pytest.mark.deep
 def test_adapters_are_never_worse_than_their_hosts(adapters: Path) -> None:
     """Tests plans of 200 problems of the corpus, and prints how much less memory they need."""
@@ -152,3 +160,8 @@ def test_a_union_of_onnx2c_has_each_tensor_at_its_offset(
     (tmp_path / "union.c").write_text("\n".join(lines))
     command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
     subprocess.run([*command, "union.c"], check=True, cwd=tmp_path)
+
+
+def _as_rows(problem: Problem) -> str:
+    rows = zip(problem.start, problem.end, problem.size, strict=True)
+    return f"{len(problem)}\n" + "".join(f"{start} {end} {size}\n" for start, end, size in rows)
