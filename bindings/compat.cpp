@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -69,23 +70,23 @@ class CompatSolver {
  public:
   CompatSolver(double seconds, const std::map<std::string, bool>& switches,
                const std::vector<std::string>& orders) {
-    using Settings = minimalloc::detail::Settings;
-    const std::map<std::string, bool Settings::*> known = {
-        {"minimize_capacity", &Settings::minimize_capacity},
-        {"published", &Settings::published},
-        {"canonical_only", &Settings::canonical_only},
-        {"section_inference", &Settings::section_inference},
-        {"dynamic_ordering", &Settings::dynamic_ordering},
-        {"check_dominance", &Settings::check_dominance},
-        {"unallocated_floor", &Settings::unallocated_floor},
-        {"static_preordering", &Settings::static_preordering},
-        {"dynamic_decomposition", &Settings::dynamic_decomposition},
-        {"monotonic_floor", &Settings::monotonic_floor},
-        {"hatless_pruning", &Settings::hatless_pruning},
+    using Params = minimalloc::SolverParams;
+    const std::map<std::string, bool Params::*> known = {
+        {"minimize_capacity", &Params::minimize_capacity},
+        {"published", &Params::published},
+        {"canonical_only", &Params::canonical_only},
+        {"section_inference", &Params::section_inference},
+        {"dynamic_ordering", &Params::dynamic_ordering},
+        {"check_dominance", &Params::check_dominance},
+        {"unallocated_floor", &Params::unallocated_floor},
+        {"static_preordering", &Params::static_preordering},
+        {"dynamic_decomposition", &Params::dynamic_decomposition},
+        {"monotonic_floor", &Params::monotonic_floor},
+        {"hatless_pruning", &Params::hatless_pruning},
     };
-    settings_.seconds = seconds;
-    settings_.preordering_heuristics = orders;
-    for (const auto& [name, on] : switches) settings_.*known.at(name) = on;
+    params_.timeout = std::chrono::duration<double>(seconds);
+    params_.preordering_heuristics = orders;
+    for (const auto& [name, on] : switches) params_.*known.at(name) = on;
   }
 
   void cancel() { cancelled_ = true; }
@@ -116,12 +117,12 @@ class CompatSolver {
     const minimalloc::Problem problem = problem_of(rows, capacity);
     Caller caller(std::nullopt, std::nullopt);
     cancelled_ = false;
-    settings_.interrupt = [&] { return cancelled_ || caller.stops(); };
+    const auto interrupt = [&] { return cancelled_ || caller.stops(); };
     minimalloc::detail::Outcome outcome;
     std::int64_t nodes = 0;
     {
       const nb::gil_scoped_release released;
-      outcome = run(problem, settings_, &nodes);
+      outcome = run(problem, params_, interrupt, &nodes);
     }
     caller.rethrow();
     if (caller.interrupted()) {
@@ -131,7 +132,7 @@ class CompatSolver {
     return {outcome, nodes};
   }
 
-  minimalloc::detail::Settings settings_;
+  minimalloc::SolverParams params_;
   std::atomic<bool> cancelled_{false};
 };
 

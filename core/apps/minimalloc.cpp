@@ -127,7 +127,7 @@ int run(Options& options) {
   minimalloc::StatusOr<minimalloc::Problem> problem = minimalloc::FromCsv(text);
   if (!problem.ok()) return fail(problem.status().ToString());
   problem->capacity = options.capacity;
-  options.params.timeout = minimalloc::Duration(options.timeout.count);
+  options.params.timeout = std::chrono::duration<double>(options.timeout.count);
   options.params.preordering_heuristics.clear();
   std::istringstream words(options.heuristics);
   for (std::string word; std::getline(words, word, ',');) {

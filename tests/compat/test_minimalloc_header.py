@@ -101,7 +101,7 @@ class Duration {
  public:
   double seconds = 0;
 };
-inline Duration InfiniteDuration() { return {1e300}; }
+inline Duration Seconds(double count) { return {count}; }
 inline Duration Milliseconds(int count) { return {count / 1e3}; }
 inline double ToDoubleSeconds(Duration duration) { return duration.seconds; }
 }

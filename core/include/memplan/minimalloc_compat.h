@@ -8,11 +8,13 @@
 //     if (solution.ok()) use(solution->offsets, solution->height);
 //
 // Results are StatusOr and a timeout is a Duration. Both are of this header, unless the whole
-// program is compiled with MEMPLAN_COMPAT_ABSEIL: then they are absl::StatusOr and absl::Duration.
-// docs/minimalloc.md says where answers differ. No exception leaves a function.
+// program is compiled with MEMPLAN_COMPAT_ABSEIL: then the first is absl::StatusOr, and
+// absl::Duration is one. docs/minimalloc.md says where answers differ. No exception leaves a
+// function.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -27,8 +29,6 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <absl/time/time.h>
-#else
-#include <chrono>
 #endif
 
 namespace minimalloc {
@@ -37,21 +37,13 @@ inline namespace memplan_compat {
 
 #ifdef MEMPLAN_COMPAT_ABSEIL
 
-using absl::Duration;
 using absl::Status;
 using absl::StatusOr;
-inline Duration InfiniteDuration() { return absl::InfiniteDuration(); }
-inline double ToSeconds(Duration duration) { return absl::ToDoubleSeconds(duration); }
 inline Status MakeStatus(int code, const std::string& message) {
   return Status(static_cast<absl::StatusCode>(code), message);
 }
 
 #else
-
-// Each duration of <chrono> is one.
-using Duration = std::chrono::duration<double>;
-inline Duration InfiniteDuration() { return Duration(std::numeric_limits<double>::infinity()); }
-inline double ToSeconds(Duration duration) { return duration.count(); }
 
 // The numbers are those of absl::StatusCode.
 enum class StatusCode : int {
@@ -105,6 +97,24 @@ class StatusOr {
 };
 
 #endif
+
+// Seconds. Each duration of <chrono> is one, and with abseil each of its own; all programs have one
+// layout.
+class Duration {
+ public:
+  Duration() = default;
+  template <typename Count, typename Period>
+  Duration(std::chrono::duration<Count, Period> time)  // NOLINT: as in abseil
+      : seconds_(std::chrono::duration<double>(time).count()) {}
+#ifdef MEMPLAN_COMPAT_ABSEIL
+  Duration(absl::Duration time) : seconds_(absl::ToDoubleSeconds(time)) {}  // NOLINT
+  operator absl::Duration() const { return absl::Seconds(seconds_); }       // NOLINT
+#endif
+  double seconds() const { return seconds_; }
+
+ private:
+  double seconds_ = std::numeric_limits<double>::infinity();
+};
 
 template <typename T>
 struct Interval {
@@ -173,7 +183,7 @@ struct Problem {
 // The switches of the published search, which `published` asks for. Other than by that, they and
 // the heuristics change nothing: memplan has searches of its own.
 struct SolverParams {
-  Duration timeout = InfiniteDuration();
+  Duration timeout;  // no limit
   bool canonical_only = true;
   bool section_inference = true;
   bool dynamic_ordering = true;
@@ -218,27 +228,14 @@ struct Outcome {
   std::string message;
 };
 
-struct Settings {
-  double seconds = std::numeric_limits<double>::infinity();
-  bool minimize_capacity = false;
-  bool published = false;
-  bool canonical_only = true;
-  bool section_inference = true;
-  bool dynamic_ordering = true;
-  bool check_dominance = true;
-  bool unallocated_floor = true;
-  bool static_preordering = true;
-  bool dynamic_decomposition = true;
-  bool monotonic_floor = true;
-  bool hatless_pruning = true;
-  std::vector<std::string> preordering_heuristics = {"WAT", "TAW", "TWA"};
-  std::function<bool()> interrupt;  // asked every 20 ms; true ends the search
-};
+// Asked every 20 ms; true ends the search.
+using Interrupt = std::function<bool()>;
 
 // Each leaves its answer where its last argument says; `nodes` is the work of the search.
-Outcome Solve(const Problem& problem, const Settings& settings, std::int64_t* nodes,
-              Solution* solution);
-Outcome FindInfeasible(const Problem& problem, const Settings& settings, std::int64_t* nodes,
+Outcome Solve(const Problem& problem, const SolverParams& params, const Interrupt& interrupt,
+              std::int64_t* nodes, Solution* solution);
+Outcome FindInfeasible(const Problem& problem, const SolverParams& params,
+                       const Interrupt& interrupt, std::int64_t* nodes,
                        std::vector<BufferIdx>* subset);
 Outcome FromCsv(std::string_view text, Problem* problem);
 
@@ -278,7 +275,8 @@ class Solver {
   // search without one; INVALID_ARGUMENT for a problem that is not well formed.
   StatusOr<Solution> Solve(const Problem& problem) {
     Solution solution;
-    const detail::Outcome outcome = detail::Solve(problem, settings(), &backtracks_, &solution);
+    const detail::Outcome outcome =
+        detail::Solve(problem, params_, begin(), &backtracks_, &solution);
     return detail::Answer(outcome, std::move(solution));
   }
 
@@ -287,7 +285,7 @@ class Solver {
   StatusOr<std::vector<BufferIdx>> ComputeIrreducibleInfeasibleSubset(const Problem& problem) {
     std::vector<BufferIdx> subset;
     const detail::Outcome outcome =
-        detail::FindInfeasible(problem, settings(), &backtracks_, &subset);
+        detail::FindInfeasible(problem, params_, begin(), &backtracks_, &subset);
     return detail::Answer(outcome, std::move(subset));
   }
 
@@ -303,24 +301,9 @@ class Solver {
   std::atomic<bool> cancelled_{false};
 
  private:
-  detail::Settings settings() {
+  detail::Interrupt begin() {
     cancelled_ = false;
-    detail::Settings settings;
-    settings.seconds = ToSeconds(params_.timeout);
-    settings.minimize_capacity = params_.minimize_capacity;
-    settings.published = params_.published;
-    settings.canonical_only = params_.canonical_only;
-    settings.section_inference = params_.section_inference;
-    settings.dynamic_ordering = params_.dynamic_ordering;
-    settings.check_dominance = params_.check_dominance;
-    settings.unallocated_floor = params_.unallocated_floor;
-    settings.static_preordering = params_.static_preordering;
-    settings.dynamic_decomposition = params_.dynamic_decomposition;
-    settings.monotonic_floor = params_.monotonic_floor;
-    settings.hatless_pruning = params_.hatless_pruning;
-    settings.preordering_heuristics = params_.preordering_heuristics;
-    settings.interrupt = [this] { return cancelled_.load(); };
-    return settings;
+    return [this] { return cancelled_.load(); };
   }
 };
 

@@ -29,12 +29,12 @@ std::string Status::ToString() const {
 
 namespace {
 
+using detail::Interrupt;
 using detail::kDeadline;
 using detail::kInternal;
 using detail::kInvalid;
 using detail::kNotFound;
 using detail::Outcome;
-using detail::Settings;
 
 std::string name_of(const Buffer& buffer) { return "buffer \"" + buffer.id + "\""; }
 
@@ -125,22 +125,22 @@ Outcome check(const Problem& problem, const Parts& parts) {
   return {};
 }
 
-memplan::SolveOptions options_of(const Settings& settings) {
+memplan::SolveOptions options_of(const SolverParams& params, const Interrupt& interrupt) {
   memplan::SolveOptions options;
-  options.budget.seconds = std::max(settings.seconds, 0.0);
-  options.interrupt = settings.interrupt;
-  if (!settings.published) return options;
+  options.budget.seconds = std::max(params.timeout.seconds(), 0.0);
+  options.interrupt = interrupt;
+  if (!params.published) return options;
   options.solver = "minimalloc";
-  options.minimalloc.canonical = settings.canonical_only;
-  options.minimalloc.section_inference = settings.section_inference;
-  options.minimalloc.monotonic_floor = settings.monotonic_floor;
-  options.minimalloc.unallocated_floor = settings.unallocated_floor;
-  options.minimalloc.dominance = settings.check_dominance;
-  options.minimalloc.hatless = settings.hatless_pruning;
-  options.minimalloc.dynamic_ordering = settings.dynamic_ordering;
-  options.minimalloc.static_ordering = settings.static_preordering;
-  options.minimalloc.dynamic_decomposition = settings.dynamic_decomposition;
-  options.minimalloc.orders = settings.preordering_heuristics;
+  options.minimalloc.canonical = params.canonical_only;
+  options.minimalloc.section_inference = params.section_inference;
+  options.minimalloc.monotonic_floor = params.monotonic_floor;
+  options.minimalloc.unallocated_floor = params.unallocated_floor;
+  options.minimalloc.dominance = params.check_dominance;
+  options.minimalloc.hatless = params.hatless_pruning;
+  options.minimalloc.dynamic_ordering = params.dynamic_ordering;
+  options.minimalloc.static_ordering = params.static_preordering;
+  options.minimalloc.dynamic_decomposition = params.dynamic_decomposition;
+  options.minimalloc.orders = params.preordering_heuristics;
   return options;
 }
 
@@ -157,21 +157,21 @@ void lower(const memplan::Problem& problem, memplan::SolveOptions options, mempl
   }
 }
 
-Outcome solve_parts(const Problem& problem, const Parts& parts, const Settings& settings,
-                    memplan::Plan* plan) {
+Outcome solve_parts(const Problem& problem, const Parts& parts, const SolverParams& params,
+                    const Interrupt& interrupt, memplan::Plan* plan) {
   if (parts.rows.empty()) {
     plan->status = memplan::Status::kFits;
     return {};
   }
-  memplan::SolveOptions options = options_of(settings);
+  memplan::SolveOptions options = options_of(params, interrupt);
   // A capacity of 0 is none for the core; it holds buffers of size 0 at offset 0.
   memplan::Problem core = parts.problem;
   core.capacity = std::max(*core.capacity, memplan::Bytes{1});
-  if (!settings.minimize_capacity) options.objective = memplan::Objective::kFit;
+  if (!params.minimize_capacity) options.objective = memplan::Objective::kFit;
   try {
     if (const std::string fault = memplan::check(core); !fault.empty()) return {kNotFound, fault};
     *plan = memplan::solve(core, options);
-    if (!settings.published && plan->status == memplan::Status::kFits) lower(core, options, plan);
+    if (!params.published && plan->status == memplan::Status::kFits) lower(core, options, plan);
   } catch (const std::invalid_argument& error) {
     return {kInvalid, error.what()};
   } catch (const std::exception& error) {
@@ -187,12 +187,13 @@ Outcome solve_parts(const Problem& problem, const Parts& parts, const Settings& 
   return {};
 }
 
-Outcome solve_once(const Problem& problem, const std::vector<char>& whole, const Settings& settings,
-                   std::int64_t* nodes, Solution* solution) {
+Outcome solve_once(const Problem& problem, const std::vector<char>& whole,
+                   const SolverParams& params, const Interrupt& interrupt, std::int64_t* nodes,
+                   Solution* solution) {
   const Parts parts = part(problem, whole);
   if (Outcome outcome = check(problem, parts); outcome.code != 0) return outcome;
   memplan::Plan plan;
-  Outcome outcome = solve_parts(problem, parts, settings, &plan);
+  Outcome outcome = solve_parts(problem, parts, params, interrupt, &plan);
   *nodes += plan.stats.nodes;
   if (outcome.code != 0) return outcome;
   solution->offsets.assign(problem.buffers.size(), 0);
@@ -243,29 +244,31 @@ bool mark_crossing(const Problem& problem, const Solution& solution, std::vector
 
 }  // namespace
 
-Outcome detail::Solve(const Problem& problem, const Settings& settings, std::int64_t* nodes,
-                      Solution* solution) {
+Outcome detail::Solve(const Problem& problem, const SolverParams& params,
+                      const Interrupt& interrupt, std::int64_t* nodes, Solution* solution) {
   *nodes = 0;
   std::vector<char> whole(problem.buffers.size(), 0);
-  if (Outcome outcome = solve_once(problem, whole, settings, nodes, solution); outcome.code != 0) {
+  if (Outcome outcome = solve_once(problem, whole, params, interrupt, nodes, solution);
+      outcome.code != 0) {
     return outcome;
   }
   // Buffers that cross are safe for all programs; but callers may check with the other library.
   Solution ordered = *solution;
   while (mark_crossing(problem, ordered, &whole)) {
-    if (solve_once(problem, whole, settings, nodes, &ordered).code != 0) return {};
+    if (solve_once(problem, whole, params, interrupt, nodes, &ordered).code != 0) return {};
   }
   *solution = std::move(ordered);
   return {};
 }
 
 // Leaves out one buffer after the other, as long as the rest has no solution.
-Outcome detail::FindInfeasible(const Problem& problem, const Settings& settings,
-                               std::int64_t* nodes, std::vector<BufferIdx>* subset) {
+Outcome detail::FindInfeasible(const Problem& problem, const SolverParams& params,
+                               const Interrupt& interrupt, std::int64_t* nodes,
+                               std::vector<BufferIdx>* subset) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   *nodes = 0;
-  Settings left = settings;
+  SolverParams left = params;
   left.minimize_capacity = false;
   std::vector<BufferIdx> kept;
   for (std::size_t i = 0; i < problem.buffers.size(); ++i)
@@ -276,10 +279,10 @@ Outcome detail::FindInfeasible(const Problem& problem, const Settings& settings,
     for (std::size_t i = 0; i < kept.size(); ++i) {
       if (i != at) rest.buffers.push_back(problem.buffers[kept[i]]);
     }
-    left.seconds = settings.seconds - std::chrono::duration<double>(Clock::now() - begin).count();
+    left.timeout = std::chrono::duration<double>(params.timeout.seconds()) - (Clock::now() - begin);
     std::int64_t more = 0;
     Solution found;
-    Outcome outcome = Solve(rest, left, &more, &found);
+    Outcome outcome = Solve(rest, left, interrupt, &more, &found);
     *nodes += more;
     if (outcome.code != 0 && outcome.code != kNotFound) return outcome;
     if (outcome.code == kNotFound) {
