@@ -165,11 +165,13 @@ TEST(values_without_an_answer_are_sentences) {
   CHECK(code("a,0,2,3,1,0,", 9223372036854775807) == StatusCode::kOk);
 }
 
-TEST(published_orders_are_checked) {
+TEST(published_orders_are_read_as_there) {
   SolverParams params;
   params.published = true;
-  params.preordering_heuristics = {"TWQ"};
+  params.preordering_heuristics = {"TxW?", ""};
   const Problem problem = problem_of("id,lower,upper,size\na,0,5,4\nb,2,9,4\n", 8);
+  CHECK_EQ(Solver(params).Solve(problem)->height, 8);
+  params.preordering_heuristics.clear();
   CHECK(Solver(params).Solve(problem).status().code() == StatusCode::kInvalidArgument);
   params.preordering_heuristics = {"TWA"};
   params.hatless_pruning = params.canonical_only = params.check_dominance = false;

@@ -9,8 +9,8 @@
 //
 // Results are StatusOr and a timeout is a Duration. Both are of this header, unless the whole
 // program is compiled with MEMPLAN_COMPAT_ABSEIL: then the first is absl::StatusOr, and
-// absl::Duration is one. docs/minimalloc.md says where answers differ. No exception leaves a
-// function.
+// absl::Duration is one. docs/minimalloc.md says where answers differ. Only a lack of
+// memory throws.
 #pragma once
 
 #include <atomic>
@@ -46,13 +46,7 @@ inline Status MakeStatus(int code, const std::string& message) {
 #else
 
 // The numbers are those of absl::StatusCode.
-enum class StatusCode : int {
-  kOk = 0,
-  kInvalidArgument = 3,
-  kDeadlineExceeded = 4,
-  kNotFound = 5,
-  kInternal = 13
-};
+enum class StatusCode : int { kOk = 0, kInvalidArgument = 3, kDeadlineExceeded = 4, kNotFound = 5 };
 
 class Status {
  public:
@@ -220,7 +214,6 @@ namespace detail {
 constexpr int kInvalid = 3;
 constexpr int kDeadline = 4;
 constexpr int kNotFound = 5;
-constexpr int kInternal = 13;
 
 // What the library is compiled with, whatever the results of this header are.
 struct Outcome {

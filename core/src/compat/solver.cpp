@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <stdexcept>
 
 #include "compat/held.h"
-#include "memplan/solve.h"
+#include "solve/alone.h"
 
 namespace minimalloc {
 inline namespace memplan_compat {
@@ -19,11 +17,9 @@ std::string Status::ToString() const {
     case StatusCode::kDeadlineExceeded:
       return "DEADLINE_EXCEEDED: " + message_;
     case StatusCode::kNotFound:
-      return "NOT_FOUND: " + message_;
-    case StatusCode::kInternal:
       break;
   }
-  return "INTERNAL: " + message_;
+  return "NOT_FOUND: " + message_;
 }
 #endif
 
@@ -31,7 +27,6 @@ namespace {
 
 using detail::Interrupt;
 using detail::kDeadline;
-using detail::kInternal;
 using detail::kInvalid;
 using detail::kNotFound;
 using detail::Outcome;
@@ -57,8 +52,8 @@ std::string fault_of(const Buffer& buffer) {
 // library of that name reads and writes them only, and a plan that keeps them may be higher.
 struct Parts {
   memplan::Problem problem;
-  std::vector<BufferIdx> rows;      // of the problem: the buffers that have a lifetime
-  std::vector<BufferIdx> timeless;  // the others
+  std::vector<std::size_t> rows;      // of the problem: the buffers that have a lifetime
+  std::vector<std::size_t> timeless;  // the others
 };
 
 // `whole`: the buffers that hold all of themselves where they have windows.
@@ -78,7 +73,7 @@ Parts part(const Problem& problem, const std::vector<char>& whole) {
   Parts parts;
   memplan::Problem& core = parts.problem;
   core.capacity = std::min(problem.capacity, memplan::kMaxBytes);
-  for (BufferIdx i = 0; i < static_cast<BufferIdx>(problem.buffers.size()); ++i) {
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     const bool lives = buffer.lifespan.lower() < buffer.lifespan.upper();
     (lives ? parts.rows : parts.timeless).push_back(i);
@@ -141,6 +136,12 @@ memplan::SolveOptions options_of(const SolverParams& params, const Interrupt& in
   options.minimalloc.static_ordering = params.static_preordering;
   options.minimalloc.dynamic_decomposition = params.dynamic_decomposition;
   options.minimalloc.orders = params.preordering_heuristics;
+  for (std::string& order : options.minimalloc.orders) {
+    // Letters that are no keys have no effect in the library of that name.
+    const std::string_view known = "WATZLUCO";
+    const auto unknown = [&](char key) { return known.find(key) == std::string_view::npos; };
+    order.erase(std::remove_if(order.begin(), order.end(), unknown), order.end());
+  }
   return options;
 }
 
@@ -150,7 +151,8 @@ void lower(const memplan::Problem& problem, memplan::SolveOptions options, mempl
   constexpr std::int64_t kNodes = 10'000;
   options.objective = memplan::Objective::kMinPeak;
   options.budget.nodes = kNodes;
-  memplan::Plan found = memplan::solve(problem, options);
+  memplan::Plan found;
+  memplan::try_solve(problem, options, &found);
   if (found.has_offsets() && found.peak < plan->peak) {
     found.stats.nodes += plan->stats.nodes;
     *plan = std::move(found);
@@ -164,19 +166,18 @@ Outcome solve_parts(const Problem& problem, const Parts& parts, const SolverPara
     return {};
   }
   memplan::SolveOptions options = options_of(params, interrupt);
+  if (options.minimalloc.orders.empty()) {
+    return {kInvalid, "the published search needs an order: preordering_heuristics is empty"};
+  }
   // A capacity of 0 is none for the core; it holds buffers of size 0 at offset 0.
   memplan::Problem core = parts.problem;
   core.capacity = std::max(*core.capacity, memplan::Bytes{1});
   if (!params.minimize_capacity) options.objective = memplan::Objective::kFit;
-  try {
-    if (const std::string fault = memplan::check(core); !fault.empty()) return {kNotFound, fault};
-    *plan = memplan::solve(core, options);
-    if (!params.published && plan->status == memplan::Status::kFits) lower(core, options, plan);
-  } catch (const std::invalid_argument& error) {
-    return {kInvalid, error.what()};
-  } catch (const std::exception& error) {
-    return {kInternal, error.what()};
+  if (const std::string fault = memplan::check(core); !fault.empty()) return {kNotFound, fault};
+  if (std::string fault = memplan::try_solve(core, options, plan); !fault.empty()) {
+    return {kInvalid, std::move(fault)};
   }
+  if (!params.published && plan->status == memplan::Status::kFits) lower(core, options, plan);
   const std::string within = " within the capacity of " + std::to_string(problem.capacity);
   if (plan->status == memplan::Status::kInfeasible) {
     return {kNotFound, "there is no solution" + within};
@@ -200,7 +201,7 @@ Outcome solve_once(const Problem& problem, const std::vector<char>& whole,
   for (std::size_t row = 0; row < parts.rows.size(); ++row) {
     solution->offsets[parts.rows[row]] = plan.offsets[row];
   }
-  for (const BufferIdx i : parts.timeless) {
+  for (const std::size_t i : parts.timeless) {
     solution->offsets[i] = problem.buffers[i].offset.value_or(0);
   }
   solution->height = 0;
@@ -277,7 +278,7 @@ Outcome detail::FindInfeasible(const Problem& problem, const SolverParams& param
     Problem rest;
     rest.capacity = problem.capacity;
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (i != at) rest.buffers.push_back(problem.buffers[kept[i]]);
+      if (i != at) rest.buffers.push_back(problem.buffers[static_cast<std::size_t>(kept[i])]);
     }
     left.timeout = std::chrono::duration<double>(params.timeout.seconds()) - (Clock::now() - begin);
     std::int64_t more = 0;
