@@ -219,18 +219,18 @@ std::vector<Place> find_places(const Allocator& of, const std::vector<size_t>& h
   size_t largest = 0;
   for (const Block& block : of.blocks) largest = std::max(largest, block.size);
   const size_t limit = of.limit / of.alignment * of.alignment;
-  // One chunk above the limit is enough if only one tensor is, at a time; otherwise all may be.
-  std::vector<size_t> caps(host.size(), std::min(limit, sum(host)));
-  caps[0] = std::min(std::max(limit, largest), sum(host));
-  std::vector<Place> places = planner.place(caps, caps.size() - 1);
-  if (places.empty() && host.size() > 1 && largest > limit) {
-    places = planner.place(std::vector<size_t>(host.size(), caps[0]), host.size() - 1);
+  // One chunk above the limit is enough if only one tensor is at a time; otherwise all may be.
+  const size_t high = std::min(std::max(limit, largest), sum(host));
+  for (const size_t others : {std::min(limit, high), high}) {
+    std::vector<size_t> caps(host.size(), others);
+    caps[0] = high;
+    std::vector<Place> places = planner.place(caps, caps.size() - 1);
+    if (!places.empty() && caps.size() > 1) shrink(of, planner, load, places);
+    put_in_order(of, places);
+    if (!places.empty() && is_better(of, heights_of(of, places), host)) return places;
+    if (others == high || caps.size() == 1) break;
   }
-  if (places.empty()) return {};
-  if (host.size() > 1) shrink(of, planner, load, places);
-  put_in_order(of, places);
-  if (!is_better(of, heights_of(of, places), host)) return {};
-  return places;
+  return {};
 }
 
 std::string write_events(const Allocator& of, const std::vector<size_t>& host) {

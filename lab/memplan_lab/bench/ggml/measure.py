@@ -25,7 +25,7 @@ __all__ = ["HEADINGS", "LISTS", "Row", "compute", "lines", "plan_lists", "reserv
 LISTS: Final = Path(__file__).parents[2] / "data" / "ggml"
 _GIB: Final = 1 << 30
 _SHARES: Final = (1, 2, 3, 4)  # of the buffer's bytes that a chunk may have
-_CONTEXT, _BATCH, _TOKENS = 256, 64, 32
+_CONTEXT, _BATCH = 256, 64
 # Network, context, batch, flash attention, limit of a chunk: what is only reserved.
 _RESERVED: Final = (
     ("llama2-7B", 4096, 512, True, 0),
@@ -96,14 +96,17 @@ def plan_lists() -> Iterator[Row]:
 
 
 def compute(program: Path, folder: Path) -> Iterator[Row]:
-    """Run tiny networks with flash attention and without, in one chunk and in several."""
+    """Run tiny networks with flash attention and without, in one chunk and in several.
+
+    A whole batch is computed, or the ends of buffers would not be used and could overlap unseen.
+    """
     for network in TINY:
         path = _write(network, folder, seed=0)
         for flash in (True, False):
             host = 0
             for share in _SHARES:
                 limit = host // share // 64 * 64
-                row = _run(program, path, _CONTEXT, _BATCH, flash, limit, _TOKENS)
+                row = _run(program, path, _CONTEXT, _BATCH, flash, limit, _BATCH)
                 host = host or row.host
                 yield row
 
