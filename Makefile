@@ -28,10 +28,10 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
-CXX_FILES := $(shell find core bindings examples lab memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
-PYTHON_FILES := conftest.py core/onefile.py memplan lab tests examples docs/_hooks
+CXX_FILES := $(shell find core bindings examples lab playground memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
+PYTHON_FILES := conftest.py core/onefile.py playground memplan lab tests examples docs/_hooks
 
-.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed check-onefile check-wasm onefile bench study docs dist pins format clean
+.PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed check-onefile check-wasm onefile playground bench study docs dist pins format clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +131,11 @@ check-onefile: build/onefile/memplan.$(TARGET).o ## Compile that file, and run t
 # The module is in the file of JavaScript: newer versions of Node do not load it from a file of its own.
 check-wasm: ## Do the same with Emscripten and Node.
 	@$(MAKE) check-onefile TARGET=wasm CXX=em++ CC=emcc SUFFIX=.js RUN=node LINK='-s ALLOW_MEMORY_GROWTH=1 -s SINGLE_FILE=1'
+
+playground: .venv/.package ## Write build/playground.html, a page that plans the model that one drops on it; needs em++.
+	@command -v em++ >/dev/null || { echo 'There is no em++ here: install Emscripten (on Debian and Ubuntu: apt install emscripten).' >&2; exit 1; }
+	@$(MAKE) build/onefile/memplan.wasm.o TARGET=wasm CXX=em++
+	@python playground/build.py build/onefile/memplan.wasm.o build/playground.html
 
 bench: .venv/.peers ## Run SUITES="..." with BENCH="options" beside the peers; rows to build/bench.csv.
 	memplan-lab bench $(SUITES) $(BENCH) --compare --output build/bench.csv

@@ -29,13 +29,13 @@ from memplan.sources.onnx.protos import (
 from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.onnx.shapes_defaults import find_defaults
 
-__all__ = ["build"]
+__all__ = ["ALIGNMENT", "PLANNED", "build"]
 
 _LARGEST = 2**62  # bytes; the largest size that a problem can hold
 # onnxruntime rounds everything that it plans to this many bytes.
-_ALIGNMENT = 256
+ALIGNMENT = 256
 # It plans what operators make; inputs stay where the caller has them.
-_PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
+PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 
 _Scope = ChainMap[str, int]
 
@@ -67,8 +67,8 @@ def build(model: Any, given: Any) -> tuple[Graph, tuple[Note, ...]]:
         outputs=tuple(dict.fromkeys(scope[value.name] for value in model.graph.output)),
         views=tuple(builder.views),
         aliases=tuple(builder.aliases),
-        alignment=_ALIGNMENT,
-        planned=_PLANNED,
+        alignment=ALIGNMENT,
+        planned=PLANNED,
         source="onnx",
         row_axis=ROW_AXIS,
     )

@@ -25,6 +25,7 @@ from memplan.sources.tflite.pictures import ROW_AXIS, describe_rows
 
 __all__ = [
     "ALIGNMENT",
+    "UNKNOWN_CONTROL",
     "find_folded",
     "find_handles",
     "find_scratch_inputs",
@@ -36,7 +37,7 @@ ALIGNMENT: Final = 16  # TFLM's MicroArenaBufferAlignment(); sizes are rounded u
 _DEEPEST: Final = 64  # levels of sub-graphs in sub-graphs
 _MOST_TIMES: Final = 16  # average visits, as sub-graphs may be entered again
 # TFLM does not have these operators with sub-graphs.
-_UNKNOWN_CONTROL: Final = frozenset(
+UNKNOWN_CONTROL: Final = frozenset(
     {"CALL", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE"}
 )
 
@@ -324,7 +325,7 @@ class _Builder:
         self, number: int, index: int, info: OperatorInfo, base: int, path: tuple[int, ...]
     ) -> Operator:
         name = format_place(number, index)
-        if info.type in _UNKNOWN_CONTROL:
+        if info.type in UNKNOWN_CONTROL:
             raise self._fail(f"TFLM does not support {info.type} (operator {name})")
         inputs = [base + i if i >= 0 else None for i in info.inputs]
         outputs = _drop_missing(info.outputs, base)

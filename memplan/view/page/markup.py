@@ -17,11 +17,11 @@ from string import Template
 from memplan.view.units import plural
 from memplan.view.verdict import Verdict
 
-__all__ = ["list_notes", "make_page", "markup"]
+__all__ = ["asset", "fill_page", "list_notes", "make_page", "markup"]
 
 _SCRIPTS = (
-    *("numbers", "memory", "skyline", "colours", "raster", "names", "plans", "view"),
-    *("panels", "page"),
+    *("numbers", "memory", "skyline", "colours", "raster", "names", "boxes"),
+    *("plans", "view", "panels", "page"),
 )
 _OPEN = 3  # notes: a list of more is closed at first
 _POLICY = (
@@ -81,14 +81,23 @@ def make_page(template: str, names: Sequence[str], libraries: Sequence[str], **f
     fields
         HTML for the fields of the template.
     """
+    ours = "\n".join(asset(f"{name}.js") for name in names)
+    whole = asset("head.html") + asset(f"{template}.html")
+    return fill_page(whole, ours, libraries, asset("page.css"), **fields)
+
+
+def fill_page(
+    template: str, script: str, libraries: Sequence[str], style: str, **fields: str
+) -> str:
+    """Return a page of these texts: the template, our script, those that it needs, the style."""
     # One function, so that nothing of it is a global name but `window.memplan`.
-    ours = "\n".join(_asset(f"{name}.js") for name in names)
-    scripts = [_inline(each) for each in (*libraries, f'(() => {{\n"use strict";\n{ours}\n}})();')]
+    own = f'(() => {{\n"use strict";\n{script}\n}})();'
+    scripts = [_inline(each) for each in (*libraries, own)]
     hashes = " ".join(f"'sha256-{_digest(each)}'" for each in scripts)
-    return Template(_asset("head.html") + _asset(f"{template}.html")).substitute(
+    return Template(template).substitute(
         fields,
         policy=_POLICY.format(hashes=hashes),
-        style=_asset("page.css"),
+        style=style,
         scripts="\n".join(f"<script>{each}</script>" for each in scripts),
     )
 
@@ -106,7 +115,8 @@ def list_notes(notes: Sequence[str]) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a script, a style sheet or a part of a page."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 

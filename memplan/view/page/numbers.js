@@ -5,8 +5,9 @@ const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const WHOLE = new Intl.NumberFormat("en-US");
 
 /** A column as Python packed it: BigInt where 32 bits are not enough, else numbers. */
-function unpack({ type, data }) {
-  return new ARRAYS[type](bytesOf(data).buffer);
+function unpack(column) {
+  if (ArrayBuffer.isView(column)) return column; // made in the browser
+  return new ARRAYS[column.type](bytesOf(column.data).buffer);
 }
 
 function bytesOf(data) {
