@@ -257,7 +257,8 @@ std::string write_events(const Allocator& of, const std::vector<size_t>& host) {
   return text;
 }
 
-void plan(Allocator& of) {
+// Returns whether the plan is better than ggml's own addresses, which it has otherwise.
+bool plan(Allocator& of) {
   const std::clock_t begun = std::clock();
   std::vector<Place> places;
   for (const Block& block : of.blocks) places.push_back(block.host);
@@ -266,7 +267,7 @@ void plan(Allocator& of) {
   of.planned = find_places(of, host, load);
   const bool better = !of.planned.empty();
   if (!better) of.planned = std::move(places);
-  if (session.observer == nullptr) return;
+  if (session.observer == nullptr) return better;
   const std::vector<size_t> now = heights_of(of, of.planned);
   memplan_ggml_result result = {};
   result.blocks = of.blocks.size();
@@ -278,6 +279,7 @@ void plan(Allocator& of) {
   result.cpu_seconds = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
   const std::string events = of.odd ? "" : write_events(of, host);
   session.observer(&result, of.odd ? nullptr : events.c_str(), session.user_data);
+  return better;
 }
 
 }  // namespace
@@ -339,9 +341,8 @@ int memplan_ggml_plan(void) {
   session.recording = false;
   for (Allocator& each : session.allocators) {
     for (Block& block : each.blocks) block.end = std::min(block.end, each.now);
-    plan(each);
+    if (plan(each)) session.taking = true;
   }
-  session.taking = !session.allocators.empty();
   return session.taking ? 1 : 0;
 }
 
