@@ -1,0 +1,129 @@
+"""Tests of `examples/inductor`: memplan as the planner of torch.compile, where that needs least."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "inductor"
+NETWORK = "vision transformer"
+
+LOADER = r"""
+#include <fstream>
+#include <iterator>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/torch.h>
+int main(int, char** arguments) {
+  c10::InferenceMode inference;
+  std::ifstream file(arguments[2], std::ios::binary);
+  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  auto input = torch::from_blob(bytes.data(), {2, 64, 192}).clone();
+  torch::inductor::AOTIModelPackageLoader loader(arguments[1]);
+  auto output = loader.run({input})[0].contiguous();
+  std::ofstream(arguments[3], std::ios::binary)
+      .write(static_cast<const char*>(output.data_ptr()), output.nbytes());
+}
+"""
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
+    """Return the module that measures; what is compiled goes to a folder of the test."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    yield importlib.import_module("measure")
+    for name in ("measure", "planning", "networks"):
+        del sys.modules[name]
+
+
+def make(example: Any, name: str = NETWORK) -> tuple[Any, tuple[Any, ...]]:
+    """Return a network, always with the same weights."""
+    torch.manual_seed(0)
+    model, inputs = example.NETWORKS[name]()
+    return model.eval(), inputs
+
+
+def test_the_least_is_chosen(example: Any) -> None:
+    """Tests a network whose pools are best by memplan, and one whose default is."""
+    choice = example.count(*make(example))
+    assert choice.memplan < min(choice.default, choice.stock)
+    assert choice.chosen == "memplan"
+    choice = example.count(*make(example, "two towers"))
+    assert choice.default < choice.memplan <= choice.stock
+    assert choice.chosen == "default"
+    assert not choice.note
+    choice = example.count(*make(example, "U-Net"))
+    assert choice.chosen == "default"
+    assert choice.note.startswith("some kernels allocate memory themselves")
+
+
+def test_what_keeps_the_default(example: Any) -> None:
+    """Tests symbolic sizes, a wrong mode, and that Inductor is as it was."""
+    from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+
+    stock = PythonWrapperCodegen.run_wrapper_ir_passes
+    choice = example.count(*make(example, "two towers"), dynamic=True)
+    assert choice.chosen == "default"
+    assert choice.memplan is None
+    assert choice.note.endswith("has a symbolic size")
+    with pytest.raises(ValueError, match="'auto' or 'memplan'"), example.planning("all"):
+        pass
+    assert PythonWrapperCodegen.run_wrapper_ir_passes is stock
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+def test_what_runs_needs_what_was_counted(example: Any) -> None:
+    """Tests the bytes of the profiler in all ways against the lines, and outputs."""
+    model, inputs = make(example)
+    choice = example.count(model, inputs)
+    found = {way: example.run(model, inputs, way) for way in ("default", "stock", "auto")}
+    assert found["default"][0] == choice.default
+    assert found["stock"][0] == choice.stock
+    assert found["auto"][0] == choice.memplan
+    assert len({digest for _, digest in found.values()}) == 1
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+def test_a_package_runs_in_python_and_in_cpp(example: Any, tmp_path: Path) -> None:
+    """Tests a `.pt2` of AOTInductor with memplan's offsets, against the compiled model."""
+    from torch._inductor import aoti_compile_and_package, aoti_load_package
+
+    model, inputs = make(example)
+    with torch.no_grad():
+        program = torch.export.export(model, inputs)
+        paths = [str(tmp_path / name) for name in ("default.pt2", "memplan.pt2")]
+        aoti_compile_and_package(program, package_path=paths[0])
+        with example.planning() as choices:
+            aoti_compile_and_package(program, package_path=paths[1])
+        assert [choice.chosen for choice in choices] == ["memplan"]
+        first, second = (aoti_load_package(path)(*inputs) for path in paths)
+    assert torch.equal(first, second)
+    (tmp_path / "load.cpp").write_text(LOADER, encoding="utf-8")
+    (tmp_path / "input").write_bytes(inputs[0].numpy().tobytes())
+    home = Path(torch.__file__).parent
+    include = [home / "include", home / "include/torch/csrc/api/include"]
+    libraries = [f"-L{home / 'lib'}", f"-Wl,-rpath,{home / 'lib'}", "-ltorch", "-ltorch_cpu"]
+    subprocess.run(
+        ["g++", "-std=c++20", "-w", "load.cpp", "-o", "load"]
+        + [f"-I{each}" for each in include]
+        + [*libraries, "-lc10"],
+        cwd=tmp_path,
+        check=True,
+    )
+    command = [tmp_path / "load", paths[1], tmp_path / "input", tmp_path / "output"]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "output").read_bytes() == second.numpy().tobytes()
