@@ -148,15 +148,15 @@ function placeBySize(rows) {
 }
 
 function drawPlanners(memory, plan, greedy) {
-  const more = (peak) => (plan.peak ? percent(peak - plan.peak, plan.peak) : "-");
+  const more = (peak) => {
+    if (peak === plan.peak) return "the same";
+    if (peak >= 2 * plan.peak) return `${WHOLE.format(Math.floor(peak / plan.peak))} times`;
+    return `${peak < plan.peak ? "" : "+"}${percent(peak - plan.peak, plan.peak)}`;
+  };
   const lines = [
     ["memplan", human(plan.peak), ""],
-    [
-      greedy.name,
-      human(greedy.peak),
-      greedy.peak === plan.peak ? "the same" : `+${more(greedy.peak)}`,
-    ],
-    ["without sharing", human(memory.naive), `+${more(Number(memory.naive))}`],
+    [greedy.name, human(greedy.peak), more(greedy.peak)],
+    ["without sharing", human(memory.naive), more(Number(memory.naive))],
   ];
   const row = ([name, ...cells]) =>
     make(

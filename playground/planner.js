@@ -2,24 +2,26 @@
 
 const STATUSES = ["optimal", "feasible", "infeasible", "unknown", "fits"];
 
-/** The lowest peak of first fit in the order of some rows, which may have pins. */
+const SLICES = 512; // of time: a buffer is compared with those that share a slice with it
+
+/** The peak of first fit in the order of some rows: each at the lowest address that is free. */
 function firstFit(rows) {
-  const placed = []; // by address
+  const first = rows.reduce((least, { start }) => Math.min(least, start), Infinity);
+  const last = rows.reduce((most, { end }) => Math.max(most, end), -Infinity);
+  const slices = Array.from({ length: SLICES }, () => []);
+  const sliceOf = (time) => Math.floor(((time - first) / (last - first)) * (SLICES - 1));
   let peak = 0;
   for (const row of rows) {
+    const near = slices.slice(sliceOf(row.start), sliceOf(row.end - 1) + 1);
+    const apart = ({ start, end }) => end <= row.start || row.end <= start;
+    const others = new Set(near.flatMap((slice) => slice.filter((other) => !apart(other))));
     let offset = 0;
-    for (const other of placed) {
-      if (other.end <= row.start || row.end <= other.start) continue;
+    for (const other of [...others].sort((a, b) => a.offset - b.offset)) {
       if (other.offset - offset >= row.size) break;
       offset = Math.max(offset, roundUp(other.offset + other.size, row.alignment ?? 1));
     }
-    let [low, high] = [0, placed.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (placed[middle].offset <= offset) low = middle + 1;
-      else high = middle;
-    }
-    placed.splice(low, 0, { offset, size: row.size, start: row.start, end: row.end });
+    const placed = { offset, size: row.size, start: row.start, end: row.end };
+    for (const slice of near) slice.push(placed);
     peak = Math.max(peak, offset + row.size);
   }
   return peak;

@@ -1,6 +1,6 @@
 // Reads a file of any kind, which its content decides.
 
-/** What a file holds: rows to place, notes, what its runtime needs, and how to write a plan into it.
+/** What a file holds: rows to place, notes, what its runtime needs, and how to save a plan in it.
  *
  *  Raises `Refusal`, whose text is one sentence without the name of the file.
  */

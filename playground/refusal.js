@@ -1,6 +1,6 @@
 // What all readers share: sentences about files that cannot be read, and the limits of numbers.
 
-const LARGEST = Number.MAX_SAFE_INTEGER; // memplan reads up to 2^62, but numbers of JavaScript end here
+const LARGEST = Number.MAX_SAFE_INTEGER; // where whole numbers of JavaScript end
 
 /** Why a file cannot be read, as one sentence without the name of the file. */
 class Refusal extends Error {}

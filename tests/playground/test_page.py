@@ -22,7 +22,7 @@ pytestmark = pytest.mark.deep
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 1_500_000  # bytes of the page
-MUTANTS = 60
+MUTANTS = 200
 
 
 @pytest.fixture(scope="module")
