@@ -49,7 +49,7 @@ class Playground {
   /** Show what there is of a plan, or where to drop a file. */
   _uncover(isThere) {
     find("drop").hidden = isThere;
-    for (const each of document.querySelectorAll("main, #colour-label, #save-plan"))
+    for (const each of document.querySelectorAll(".stage, aside, #colour-label, #save-plan"))
       each.hidden = !isThere;
   }
 
