@@ -105,6 +105,27 @@ def test_planned_model(page: Page) -> None:
     assert page.one("#save-model").is_displayed()
 
 
+def test_opening_and_dropping(page: Page) -> None:
+    """Tests that a file can be chosen and dropped, and that the same one is planned both times."""
+    file = find("examples/models/mobile.tflite")
+    page.one("#file").send_keys(str(file))
+    page.until(lambda: page.js("return document.documentElement.dataset.shown") == file.name)
+    verdict, facts = page.text("#verdict"), page.text("#facts").rpartition(" · ")[0]
+    show(page, "five.csv", find("examples/five.csv").read_bytes())
+    assert page.text("#verdict") != verdict
+    script = """
+        const bytes = Uint8Array.from(atob(arguments[1]), (each) => each.charCodeAt(0));
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File([bytes], arguments[0]));
+        dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+    """
+    page.js(script, "dropped", base64.b64encode(file.read_bytes()).decode())
+    page.until(lambda: page.js("return document.documentElement.dataset.shown") == "dropped")
+    assert page.text("#verdict") == verdict
+    assert page.text("#facts").rpartition(" · ")[0] == facts
+    assert page.complaints() == []
+
+
 def test_pictures(page: Page) -> None:
     """Tests that boxes are drawn, in both themes and on narrow screens, and what a click shows."""
     image = pytest.importorskip("PIL.Image")
