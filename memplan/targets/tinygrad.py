@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -110,7 +110,8 @@ def planning(*, nodes: int | None = 2_000, timeout: float | None = None) -> Iter
 
     A plan is verified, and never has more bytes than tinygrad's own. What `TinyJit` captures keeps
     its plan when the context has ended. If the release has another kind of planner, tinygrad plans
-    as without this context, and a note says so.
+    as without this context, and a note says so. Inside of another such context, this one changes
+    nothing, and yields what the other one does.
 
     Parameters
     ----------
@@ -137,6 +138,9 @@ def planning(*, nodes: int | None = 2_000, timeout: float | None = None) -> Iter
         yield planned
         return
     module, stock = found
+    if hasattr(stock, "planned"):  # this context is inside of another one, which plans
+        yield stock.planned
+        return
     arenas: dict[tuple[bytes, ...], Arena] = {}
 
     def find_arena(recorder: _Recorder) -> Arena:
@@ -163,6 +167,7 @@ def planning(*, nodes: int | None = 2_000, timeout: float | None = None) -> Iter
             planned.calls.append(found)
         return answer
 
+    plan.planned = planned  # type: ignore[attr-defined]
     _replace(stock, plan)
     try:
         yield planned
@@ -189,6 +194,10 @@ def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
             for key, value in list(vars(module).items()):
                 if value is old:
                     setattr(module, key, new)
+
+
+class _RecordedError(Exception):
+    """The planner has asked for all offsets."""
 
 
 class _Recorder:
@@ -252,9 +261,13 @@ def _record(
         recorders.append(_Recorder(make_host(*given, **named)))
         return recorders[-1]
 
-    if hasattr(schedule, "substitute"):  # to write the offsets into the graph takes longest
-        schedule = SimpleNamespace(src=schedule.src, substitute=lambda *_, **__: None)
-    with _allocator(module, make):
+    def stop(*_: Any) -> None:
+        raise _RecordedError
+
+    replaced: dict[str, Any] = {_ALLOCATOR: make}
+    if hasattr(module, "UOp"):  # it makes arenas by it when it has asked for all offsets
+        replaced["UOp"] = SimpleNamespace(new_buffer=stop)
+    with suppress(_RecordedError), _replaced(module, replaced):
         stock(schedule, *args, **kwargs)
     return recorders
 
@@ -269,18 +282,20 @@ def _prescribe(
 ) -> Any:
     """Return the planner's answer with the offsets of the arenas."""
     waiting = iter(arenas)
-    with _allocator(module, lambda *_, **__: _Prescriber(next(waiting))):
+    answering = {_ALLOCATOR: lambda *_, **__: _Prescriber(next(waiting))}
+    with _replaced(module, answering):
         return stock(schedule, *args, **kwargs)
 
 
 @contextmanager
-def _allocator(module: ModuleType, make: Callable[..., Any]) -> Iterator[None]:
-    stock = getattr(module, _ALLOCATOR)
-    setattr(module, _ALLOCATOR, make)
+def _replaced(module: ModuleType, names: dict[str, Any]) -> Iterator[None]:
+    """Replace what a module calls by these names."""
+    stock = {name: getattr(module, name) for name in names}
+    vars(module).update(names)
     try:
         yield
     finally:
-        setattr(module, _ALLOCATOR, stock)
+        vars(module).update(stock)
 
 
 def place_by_host(problem: Problem, host: Any) -> list[int]:
