@@ -39,6 +39,7 @@ _NODES_OF_PLAN: Final = 100_000
 _NODES_OF_LOW_PEAK: Final = 10_000  # where there is no limit, any plan will do
 _MOST_LEFT_OUT: Final = 64  # places of a set from which single ones are left out
 _MOST_REFUSED: Final = 500  # sets of units that do not fit together
+_MOST_LARGE: Final = 20  # of them with so many places that each excludes hardly any choice
 _MOST_WORTH: Final = 1 << 53  # in the core
 _MOST_MEMORIES: Final = 16  # in the core
 
@@ -433,7 +434,7 @@ class _Search:
             if not plan.has_offsets and memory in self._whole:
                 plan = self._restrict(memory, part)
             if not plan.has_offsets:
-                if plan.status is Status.INFEASIBLE and len(self._places.refused) < _MOST_REFUSED:
+                if plan.status is Status.INFEASIBLE and self._may_refuse:
                     self._refuse(plan.conflict, units, memory, there)
                 else:
                     self._high = quick_plan(part, timeout=self._seconds) if high is None else high
@@ -451,6 +452,13 @@ class _Search:
         """Leave bytes of a memory unused, where a plan of what was chosen has this peak."""
         capacity = self._question.memories[memory].capacity or 0
         self._unused[memory] += max(1, capacity // 100, peak - capacity)
+
+    @property
+    def _may_refuse(self) -> bool:
+        """Whether to refuse one more set, in place of bytes that are left unused."""
+        sizes = [len(places) for places in self._places.refused]
+        large = sum(size > _MOST_LEFT_OUT for size in sizes)
+        return len(sizes) < _MOST_REFUSED and large < _MOST_LARGE
 
     def _refuse(
         self, conflict: Iterable[str], units: Sequence[int], memory: int, runs: Sequence[Run]
