@@ -94,6 +94,7 @@ check-clang: .venv/.tools ## Compile the core with Clang.
 
 build_core = mkdir -p build && echo "core: $(1)" \
   && { cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; } \
+  && { grep -A 4 '^CMake Warning' build/$(1).log || true; } \
   && cmake --build --preset $(1)
 
 # The library as another project finds it, through find_package: as it is shipped, and in the

@@ -306,10 +306,10 @@ def test_an_allocator_that_does_not_load(tmp_path: Path) -> None:
     assert "was not loaded" in row.error
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="the slab needs a compiler")
 def test_a_small_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the whole way: outputs are equal, and the slab serves all that is planned."""
     pytest.importorskip("torch")
+    require_slab()
     path = tmp_path / "rows.json"
     arguments = "--networks squeezenet --inputs 32 --batches 2 --threads 2 --rounds 1 --runs 2"
     options = ["--allocator", "glibc", "--details", "--output", str(path)]
@@ -410,6 +410,13 @@ def test_contention_without_perf(monkeypatch: pytest.MonkeyPatch) -> None:
         contention.run(["resnet18"])
 
 
+def require_slab() -> None:
+    """Skip the test where the slab cannot be built."""
+    from slab_models import require_slab
+
+    require_slab()
+
+
 def can_profile() -> bool:
     """Whether perf may look at this machine's scheduler."""
     if shutil.which("perf") is None:
@@ -420,10 +427,10 @@ def can_profile() -> bool:
 
 @pytest.mark.deep
 @pytest.mark.skipif(not can_profile(), reason="needs perf, and the right to use it")
-@pytest.mark.skipif(shutil.which("c++") is None, reason="the slab needs a compiler")
 def test_contention() -> None:
     """Tests that two request threads serve, eager and through a slab, while perf looks on."""
     pytest.importorskip("torch")
+    require_slab()
     rows = contention.run(["squeezenet"], sizes=[32], threads=[2], seconds=0.5)
     assert [(row.slab, row.error) for row in rows] == [(True, ""), (False, "")]
     for row in rows:

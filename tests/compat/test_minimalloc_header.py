@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import list_compilers
 
 INCLUDE = Path(__file__).parents[2] / "core" / "include"
-COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+COMPILERS = list_compilers("g++", "clang++", flags=["-std=c++20"])
 
 # What a pass of a compiler does with that library.
 CALLER = """

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from compilers import require_compiler
+
 from memplan.graph import Graph, Kind, Operator, Tensor
 
 __all__ = ["draw_program", "run_header"]
@@ -64,7 +66,7 @@ def run_header(
     memories
         The names of the memories as they are in C.
     compiler, standard
-        Which one, and of which language.
+        Which one, and of which language; the test is skipped where it lacks what a check needs.
     before
         What the source says before it includes the header.
     begin
@@ -92,8 +94,10 @@ def run_header(
     )
     is_cpp = "++" in standard
     language = ["-x", "c++"] if is_cpp else ["-x", "c"]
-    command = [compiler, f"-std={standard}", *language, *_FLAGS, f"-I{folder}", str(_SOURCE)]
+    flags = [f"-std={standard}", *language, *_FLAGS]
     libraries = ["-lstdc++"] if is_cpp else []
+    require_compiler(compiler, flags=[*flags, *libraries])
+    command = [compiler, *flags, f"-I{folder}", str(_SOURCE)]
     subprocess.run([*command, "-o", str(folder / "main"), *libraries], check=True)
     run = subprocess.run([folder / "main"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import Page
+from compilers import require_compiler
 from mutants import Mutants
 from playground_models import FILES, find
 
@@ -28,8 +28,7 @@ MUTANTS = 200
 @pytest.fixture(scope="module")
 def path(build: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page."""
-    if shutil.which("em++") is None:
-        pytest.skip("needs em++ (Debian: emscripten)")
+    require_compiler("em++", flags=["-std=c++17", "-c"])  # Debian: emscripten
     core = Path("build", "onefile", "memplan.wasm.o")
     subprocess.run(["make", core, "TARGET=wasm", "CXX=em++"], check=True, cwd=ROOT)
     path = tmp_path_factory.mktemp("playground") / "playground.html"

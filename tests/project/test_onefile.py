@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from compilers import list_compilers, require_compiler
 
 import memplan
 from memplan import Plan, Problem
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "core" / "tests"
-COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+COMPILERS = list_compilers("g++", "clang++", flags=["-std=c++17"])
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti"]
 CORE = [f"-I{ROOT / 'core' / folder}" for folder in ("include", "src")]
 ADAPTERS = [f"-I{ROOT / folder}" for folder in ("examples/adapters", "tests/native/hosts")]
@@ -53,13 +53,9 @@ def test_clang_finds_no_number_that_is_cut(folder: Path, bits: int) -> None:
     flags = ["-std=c++17", f"-m{bits}", "-fsyntax-only"]
     if bits == 32:
         flags += ["-isystem", "/usr/include/x86_64-linux-gnu"]  # asm/ of the kernel, for Debian
-    if "clang++" not in COMPILERS:
-        pytest.skip("needs clang++")
-    (folder / "probe.cpp").write_text("#include <system_error>\n")
-    if subprocess.run(["clang++", *flags, "probe.cpp"], check=False, cwd=folder).returncode:
-        pytest.skip(f"needs a C++ library of {bits} bits")
+    clang = require_compiler("clang++", flags=flags)
     warnings = ["-Wall", "-Wextra", "-Wshorten-64-to-32", "-Werror"]
-    subprocess.run(["clang++", *flags, *warnings, "memplan.cpp"], check=True, cwd=folder)
+    subprocess.run([clang, *flags, *warnings, "memplan.cpp"], check=True, cwd=folder)
 
 
 @pytest.mark.deep
@@ -146,7 +142,6 @@ def test_adapters_are_never_worse_than_their_hosts(adapters: Path) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_a_union_of_onnx2c_has_each_tensor_at_its_offset(
     adapters: Path, five: Problem, tmp_path: Path
 ) -> None:
@@ -158,7 +153,8 @@ def test_a_union_of_onnx2c_has_each_tensor_at_its_offset(
         lines.append(f'_Static_assert({place} == {offset}, "");')
     lines.append("int main(void) { return tu0.tensor_0[0]; }")
     (tmp_path / "union.c").write_text("\n".join(lines))
-    command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
+    command = [require_compiler("gcc", "clang", flags=flags), *flags]
     subprocess.run([*command, "union.c"], check=True, cwd=tmp_path)
 
 

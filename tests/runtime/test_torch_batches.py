@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
-import shutil
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,9 +25,7 @@ pytestmark = pytest.mark.slow
 
 Inputs = Callable[[int], Any]
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CXX", "c++")) is None, reason="the slab needs a C++ compiler"
-)
+needs_compiler = pytest.mark.usefixtures("native")
 
 
 class Scores(nn.Module):

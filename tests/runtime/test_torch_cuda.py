@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import require_compiler
 
 pytest.importorskip("torch")
 import torch
@@ -29,7 +29,7 @@ COMPILER = os.environ.get("CXX", "c++")
 FAKE = Path(__file__).parents[1] / "native" / "fake_cudart.cpp"
 STREAM, OTHER = 0x1000, 0x2000
 
-needs_compiler = pytest.mark.skipif(shutil.which(COMPILER) is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.usefixtures("native")
 without_cuda = pytest.mark.skipif(
     torch.version.cuda is not None, reason="the real CUDA runtime is in this process"
 )
@@ -74,8 +74,9 @@ class Device:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Device:
     """Build a CUDA runtime that is none, before ours looks for one, once in each process."""
     built = tmp_path_factory.mktemp("cuda") / "libcudart.so"
-    command = [COMPILER, "-std=c++17", "-shared", "-fPIC", str(FAKE), "-o", str(built)]
-    subprocess.run(command, check=True)
+    flags = ["-std=c++17", "-shared", "-fPIC"]
+    compiler = require_compiler(COMPILER, flags=flags)
+    subprocess.run([compiler, *flags, str(FAKE), "-o", str(built)], check=True)
     runtime = ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
     return Device(runtime, ctypes.CDLL(str(load().__file__)))
 

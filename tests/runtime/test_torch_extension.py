@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compilers import can_build
 
 pytest.importorskip("torch")
 
@@ -39,7 +39,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 needs_compiler = pytest.mark.skipif(
-    shutil.which("c++") is None or sys.platform != "linux", reason="there is no C++ compiler"
+    not can_build("c++", *extension._FLAGS) or sys.platform != "linux",
+    reason="there is no C++ compiler",
 )
 
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import require_compiler
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "memplan" / "runtime" / "torch" / "native"
@@ -18,28 +19,24 @@ SOURCES = [
 COMPILER = os.environ.get("CXX", "c++")
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror"
 
-pytestmark = [
-    pytest.mark.deep,
-    pytest.mark.skipif(shutil.which(COMPILER) is None, reason="there is no C++ compiler"),
-]
+pytestmark = pytest.mark.deep
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_slabs_are_safe_between_threads(sanitizer: str, tmp_path: Path) -> None:
     """Tests that the program of checks runs through, with no report of the sanitizer."""
     program = tmp_path / "slab_stress"
+    checked = ["-std=c++17", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-pthread"]
+    require_compiler(COMPILER, flags=checked)
     built = subprocess.run(
         [
-            *(COMPILER, "-std=c++17", "-O1", "-g", f"-fsanitize={sanitizer}"),
-            *("-fno-sanitize-recover=all", *WARNINGS.split(), "-pthread"),
+            *(COMPILER, *checked, "-O1", "-g", *WARNINGS.split()),
             *(f"-I{NATIVE}", *map(str, SOURCES), "-o", str(program)),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
-    if "cannot find" in built.stderr:
-        pytest.skip(f"there is no runtime library for -fsanitize={sanitizer}")
     assert built.returncode == 0, built.stderr
     run = subprocess.run(_steady([str(program)]), capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

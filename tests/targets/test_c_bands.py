@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compilers import require_compiler
 from numpy.typing import NDArray
 
 from memplan.graph import Graph, Kind, Operator, Tensor
@@ -128,7 +129,8 @@ def read_steps(header: str, folder: Path) -> list[list[int]]:
     (folder / "net.h").write_text(header)
     (folder / "main.c").write_text(_MAIN)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-    subprocess.run(["cc", *flags, "main.c", "-o", "main"], cwd=folder, check=True)
+    compiler = require_compiler("cc", "gcc", "clang", flags=flags)
+    subprocess.run([compiler, *flags, "main.c", "-o", "main"], cwd=folder, check=True)
     shown = subprocess.run([folder / "main"], check=True, capture_output=True, text=True).stdout
     return [[int(word) for word in line.split()] for line in shown.splitlines()]
 

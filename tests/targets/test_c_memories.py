@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from compilers import list_compilers
 from memories_in_c import draw_program, run_header
 
 import memplan as mp
@@ -23,7 +23,7 @@ from memplan.plan import Plan
 from memplan.sources import of_graph
 from memplan.targets.c_header import write_header
 
-COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+COMPILERS = list_compilers("gcc", "clang")
 FAST = Memory("fast ram", 160)
 MEMORIES = (FAST, Memory("psram", read=10, write=10, alignment=32))
 

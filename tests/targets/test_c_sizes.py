@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from compilers import list_compilers, require_compiler
 
 import memplan as mp
 from memplan.cli import main
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 LANGUAGES = [("-std=c99", "-x", "c"), ("-std=c++17", "-x", "c++")]
-COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+COMPILERS = list_compilers("gcc", "clang")
 RUN = """
 #include "plan.h"
 #include <stdio.h>
@@ -50,6 +50,7 @@ def run_c(
     (folder / "plan.h").write_text(write_sizes_header(found))
     a, b = found.range.axes
     (folder / "run.c").write_text(RUN.format(a[0], a[-1], b[0], b[-1]))
+    require_compiler(compiler, flags=language)
     command = [compiler, *STRICT, *language, "run.c", "-o", "run"]
     subprocess.run(command, cwd=folder, check=True)
     out = subprocess.run([folder / "run"], check=True, capture_output=True, text=True).stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import random
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -34,10 +33,7 @@ from memplan.sources.tflite import pictures
 from memplan.targets.c_header import write_header
 from memplan.targets.c_writer import CHeader
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and its sanitizers"),
-]
+pytestmark = pytest.mark.slow
 
 tflm: Any = importlib.import_module("tflite_micro").runtime
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from compilers import can_build
 
 torch: Any = pytest.importorskip("torch")
 
@@ -19,6 +19,11 @@ pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "inductor"
 NETWORK = "vision transformer"
+
+# What PyTorch compiles its kernels with.
+needs_compiler = pytest.mark.skipif(
+    not can_build("g++", "-std=c++20", "-shared", "-fPIC", "-fopenmp"), reason="there is no g++"
+)
 
 LOADER = r"""
 #include <fstream>
@@ -84,7 +89,7 @@ def test_what_keeps_the_default(example: Any) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+@needs_compiler
 def test_what_runs_needs_what_was_counted(example: Any) -> None:
     """Tests the bytes of the profiler in all ways against the lines, and outputs."""
     model, inputs = make(example)
@@ -97,7 +102,7 @@ def test_what_runs_needs_what_was_counted(example: Any) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+@needs_compiler
 def test_a_package_runs_in_python_and_in_cpp(example: Any, tmp_path: Path) -> None:
     """Tests a `.pt2` of AOTInductor with memplan's offsets, against the compiled model."""
     from torch._inductor import aoti_compile_and_package, aoti_load_package

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import require_compiler
 from tflite_models import Writer, chain
 
 import memplan as mp
@@ -19,7 +19,6 @@ from memplan.targets.tflite_micro.memories import HoleError, make_hole, make_pla
 from memplan.yardsticks.tflite_micro import Request, list_requests, place_requests
 
 MOBILE = Path(__file__).parents[2] / "examples" / "models" / "mobile.tflite"
-COMPILER = shutil.which("g++") or shutil.which("clang++")
 TWO = ("sram=20KiB", "psram=8MiB")
 
 # The interface that TFLM has, in our words: what a planner must do, and no more.
@@ -93,7 +92,6 @@ int main() {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 def test_the_planner_in_c(tmp_path: Path) -> None:
     """Tests addresses in two arrays as TFLM asks for them, and all that the planner refuses."""
     model = load(MOBILE)
@@ -121,7 +119,8 @@ def run_program(folder: Path, text: str) -> int:
     """Compile a program with all warnings and checks, and return its exit code."""
     (folder / "main.cc").write_text(text)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-g", "-fsanitize=address"]
-    command = [str(COMPILER), *flags, "-fno-rtti", f"-I{folder}", str(folder / "main.cc")]
+    compiler = require_compiler("g++", "clang++", flags=flags)
+    command = [compiler, *flags, "-fno-rtti", f"-I{folder}", str(folder / "main.cc")]
     subprocess.run([*command, "-o", str(folder / "main")], check=True)
     return subprocess.run([folder / "main"], capture_output=True, check=False).returncode
 
@@ -199,7 +198,6 @@ class GreedyMemoryPlanner : public MicroMemoryPlanner {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 def test_the_planner_of_a_hole_in_c(tmp_path: Path) -> None:
     """Tests that its books lie below the hole, and that TFLM's numbers are those of the model."""
     model, data = load(MOBILE), MOBILE.read_bytes()

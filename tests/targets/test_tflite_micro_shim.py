@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from compilers import require_compiler
 from tflite_models import Writer, chain, models
 from tflite_written import WRITTEN, written
 
@@ -99,9 +99,8 @@ def test_the_header_compiles_and_has_the_layout_of_the_struct(
     tmp_path: Path, standard: str
 ) -> None:
     """Tests C and C++ with all warnings, and reads the offsets back as the shim does."""
-    compiler = shutil.which("gcc" if standard == "c99" else "g++")
-    if compiler is None:
-        pytest.skip("there is no compiler")
+    names = ("gcc", "clang") if standard == "c99" else ("g++", "clang++")
+    compiler = require_compiler(*names, flags=[f"-std={standard}"])
     model = tmp_path / "odd *\\/ name.tflite".replace("/", "_")
     model.write_bytes(Writer().write(chain("RELU", "TANH", "NEG")))
     header = shim_header(model, name="planned")

@@ -7,11 +7,11 @@ with TFLM itself.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import require_compiler
 from tflite_models import Writer, chain
 
 from memplan.cli import main
@@ -125,9 +125,7 @@ def test_the_page_compiles_and_places_buffers_as_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests two programs that keep their outputs: offsets of both headers, and the arena."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("there is no compiler")
+    compiler = require_compiler("g++", "clang++", flags=["-std=c++17"])
     monkeypatch.chdir(tmp_path)
     Path("plans").mkdir()
     for name, types in (("wake", ("RELU", "TANH", "NEG")), ("vad", ("NEG", "RELU"))):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import random
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from compilers import can_build
 
 from memplan.errors import MemplanError
 from memplan.extras import is_installed
@@ -24,6 +25,9 @@ from memplan.targets.tinygrad import planning
 STEPS = Path(__file__).parents[1] / "helpers" / "tinygrad_steps.py"
 RELEASES = Path(sys.prefix) / "tinygrad"
 BLOCK = 256
+# What its device for the CPU gives Clang.
+TARGET = f"--target={platform.machine()}-none-unknown-elf"
+CLANG_FLAGS = ("-c", "-fPIC", "-ffreestanding", "-nostdlib", TARGET)
 
 
 class FirstFit:
@@ -182,7 +186,7 @@ def test_what_it_refuses(tinygrad: Callable[[Rows], Any], monkeypatch: pytest.Mo
 
 def run_steps(release: Path | None) -> dict[str, Any]:
     """Return what the steps of a release print; it runs on the CPU if there is a Clang."""
-    device = "CPU" if shutil.which("clang") else "PYTHON"
+    device = "CPU" if can_build("clang", *CLANG_FLAGS) else "PYTHON"
     environment = {**os.environ, "DEV": device, device: "1", "CACHELEVEL": "0"}
     if release is not None:
         environment["PYTHONPATH"] = str(release)
@@ -215,7 +219,7 @@ def test_an_older_release(release: str) -> None:
     """Tests each release of the package index that has a planner; the oldest here keeps its own."""
     if not (RELEASES / release).is_dir():
         pytest.skip(f"tinygrad {release} is not in {RELEASES}")
-    if shutil.which("clang") is None:
+    if not can_build("clang", *CLANG_FLAGS):
         pytest.skip("there is no Clang, and the device in Python of this release has no views")
     answer = run_steps(RELEASES / release)
     arenas = [arena for call in answer["calls"] for arena in call]
