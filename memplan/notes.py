@@ -13,6 +13,7 @@ class Code(StrEnum):
 
     ARENA_UNMEASURED = "arena-unmeasured"  # a budget was compared with a part of the arena only
     AUTOCAST_ASSUMED = "autocast-assumed"  # autocast keeps casts of weights in its cache
+    BLOCK_LIMIT = "block-limit"  # a block is larger than the host's limit on blocks
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
     GUARD_UNCHECKED = "guard-unchecked"  # a condition on sizes cannot be computed

@@ -25,6 +25,7 @@ from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import check_plan
 from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
+from memplan.sources.loaded import note_limit
 from memplan.sources.options import Options
 
 if TYPE_CHECKING:
@@ -217,11 +218,22 @@ def plan_model(
             best = Planned(layout, plan)
         best = replace(best, seconds=budget.elapsed)
         if interrupted:
-            raise PlanningInterrupted(best)
+            raise PlanningInterrupted(_with_limit(best))
         if plan.has_offsets and layout.problem.capacity is not None and objective in (None, "fit"):
             break  # the objective is a fit, and this plan fits
     assert best is not None  # there is at least one layout
-    return best
+    return _with_limit(best)
+
+
+def _with_limit(planned: Planned) -> Planned:
+    """Return a plan with a note if its arena is larger than the host's limit on blocks."""
+    loaded, peak = planned.loaded, planned.plan.peak
+    limit = loaded.block_limit
+    if limit is None or peak is None or peak <= limit:
+        return planned
+    if any(note.code is Code.BLOCK_LIMIT for note in loaded.notes):
+        return planned
+    return replace(planned, loaded=replace(loaded, notes=(*loaded.notes, note_limit(limit))))
 
 
 def layouts(loaded: Loaded, *, in_place: bool) -> list[Loaded]:

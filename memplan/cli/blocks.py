@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,41 +15,40 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
-__all__ = ["are_in", "refuse_alone", "run", "verify"]
+__all__ = ["SETTLED", "are_in", "plan", "refuse_alone", "report", "verify"]
 
 _SUFFIX = ".plan.json"
+SETTLED = frozenset({"block-limit"})  # the codes of notes of an input that blocks make untrue
 
 
-def run(
-    loaded: Loaded,
-    limit: int,
-    folder: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-    **search: Any,
+def plan(loaded: Loaded, limit: int, folder: str | None, **search: Any) -> Blocks:
+    """Plan blocks of at most so many bytes, if the folder can hold their plans.
+
+    Parameters, and errors, are those of `report` and `memplan.plan_blocks`.
+    """
+    output.check_folder(folder, "block")
+    from memplan.memories import plan_blocks
+
+    return plan_blocks(loaded, limit, **search)
+
+
+def report(
+    found: Blocks, loaded: Loaded, folder: str | None, *, as_json: bool, quiet: bool
 ) -> None:
-    """Plan blocks, print what they need, and write a plan for each.
+    """Print what blocks need, and write a plan for each.
 
     Parameters
     ----------
-    loaded
-        What is planned.
-    limit
-        The most bytes of a block.
+    found, loaded
+        The blocks of an input.
     folder
         Where the plan of each block goes, as "block-N.plan.json".
     as_json, quiet
         What is printed.
-    **search
-        As `memplan.plan_blocks`.
     """
-    output.check_folder(folder, "block")
     from memplan import formats
     from memplan.formats.json import write_plan
-    from memplan.memories import plan_blocks
 
-    found = plan_blocks(loaded, limit, **search)
     files: list[str] = []
     if folder is not None:
         files = [os.path.join(folder, f"block-{n}{_SUFFIX}") for n in range(1, found.count + 1)]
@@ -67,8 +67,8 @@ def run(
         from memplan.view.words import blocks, parts
 
         output.console().print(blocks.describe_blocks(found))
-        if loaded.notes:
-            output.console().print(parts.render_notes(loaded.notes))
+        if found.notes:
+            output.console().print(parts.render_notes(found.notes))
         for path in files:
             output.line(f"{path}: written")
 
@@ -91,6 +91,7 @@ def _summarise(found: Blocks, loaded: Loaded, files: list[str]) -> dict[str, Any
             }
             for number, plan in enumerate(found.plans)
         ],
+        "notes": [asdict(note) for note in found.notes],
         "seconds": round(found.seconds, 6),
     }
 
@@ -118,6 +119,12 @@ def refuse_alone(plan: Plan, path: str) -> None:
         )
 
 
+def _read_limit(plan: Plan) -> int:
+    """Return the limit on blocks that the plan of a block says."""
+    limit = plan.stats.get("limit", plan.capacity)
+    return limit if isinstance(limit, int) else plan.peak or 0
+
+
 def verify(loaded: Loaded, folder: str) -> None:
     """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong."""
     from memplan import formats
@@ -126,11 +133,13 @@ def verify(loaded: Loaded, folder: str) -> None:
     from memplan.view.units import exact, plural
 
     plans = [formats.load_plan(path) for path in sorted(_list_files(folder))]
-    limit = max(plan.capacity or plan.peak or 0 for plan in plans)
+    limit = min(_read_limit(plan) for plan in plans)
     try:
         total = verify_blocks(loaded.problem, limit, plans)
     except PlanError as error:
         output.message(f"{folder}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
     blocks = plural(len(plans), "block")
-    output.line(f"valid: {blocks} of at most {exact(limit)}, {exact(total)} in all")
+    high = sum((plan.peak or 0) > limit for plan in plans)
+    most = f", {high} above" if high else " of at most"
+    output.line(f"valid: {blocks}{most} {exact(limit)}, {exact(total)} in all")

@@ -68,8 +68,8 @@ def command(
             "--block-limit",
             parser=options.parse_bytes,
             metavar="SIZE",
-            help="Place the buffers in several blocks, none larger than this: as few as possible, "
-            "of as few bytes as possible.",
+            help="Place the buffers in several blocks, none larger than this or its largest "
+            "buffer: as few as possible, of as few bytes as possible.",
         ),
     ] = None,
     minimize: options.Minimize = False,
@@ -207,8 +207,10 @@ def command(
         one_layout = {**single, "--in-place": model.in_place}
         output.refuse_given(one_layout, "it is of one arena; leave out --block-limit")
         output.check_libraries(input)
-        loaded = reading.read_input(input, model, constraints, on.find())
-        blocks.run(loaded, block_limit, out, as_json=as_json, quiet=quiet, **vars(search))
+        loaded = reading.read_input(input, model, constraints, on.find(), blocks.SETTLED)
+        several_blocks = blocks.plan(loaded, block_limit, out, **vars(search))
+        reading.refuse_notes(input, several_blocks.notes if model.strict else ())
+        blocks.report(several_blocks, loaded, out, as_json=as_json, quiet=quiet)
         return
     output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
     if model.in_place and proof is not None:
@@ -258,6 +260,7 @@ def command(
             spill=spill,
             **vars(search),
         )
+    reading.refuse_notes(input, planned.notes if model.strict else ())
     found = planned.plan
     if model.in_place and planned.loaded.graph is not None and not planned.in_place:
         output.message("--in-place does not reduce the peak: the plan overwrites no input")

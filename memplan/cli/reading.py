@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -77,11 +77,18 @@ def read_input(
     model: options.Model = _PLAIN,
     constraints: options.Constraints = _NONE,
     board: Board | None = None,
+    settled: Collection[str] = (),
 ) -> Loaded:
     """Load an input of any kind, and add to its problem what the command line says.
 
-    Nothing is laid out in place, because `memplan.planning` chooses between the layouts.
+    Nothing is laid out in place, because `memplan.planning` chooses between the layouts. With
+    `--strict` notes are errors, but for those with a code in `settled`, which the caller settles.
     """
+
+    def refuse() -> None:
+        notes = [note for note in loaded.notes if note.code not in settled]
+        refuse_notes(path, notes if model.strict else ())
+
     from memplan import sources
     from memplan.planning import capacity_to_load, hold_capacity, settle_sizes
 
@@ -100,13 +107,13 @@ def read_input(
         loaded = settle_sizes(loaded, path, model.reading(), read)
     if model.strict and any(note.code == "runtime-refuses" for note in loaded.notes):
         loaded, _ = ask_runtime(loaded, path, model)  # it knows better what it takes
-    refuse_notes(path, loaded.notes if model.strict else ())
+    refuse()
     if model.include or model.exclude:
         loaded = _with_kinds(loaded, model)
     if model.alignment > 1:
         loaded = _with_alignment(loaded, model.alignment)
     loaded = hold_capacity(loaded, path, constraints.capacity, board)
-    refuse_notes(path, loaded.notes if model.strict else ())
+    refuse()
     return constraints.add_to(loaded)
 
 

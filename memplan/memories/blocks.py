@@ -1,4 +1,4 @@
-"""As few and as small blocks as possible, none above a limit.
+"""As few and as small blocks as possible, none above a limit or the largest item in it.
 
 All blocks are one arena with strips between them (`strips`). The least number is found from below:
 the planner is asked for a plan in so many blocks, and its "infeasible" is a proof for that number.
@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, PlanError
+from memplan.errors import InfeasibleError, MemplanError, PlanError
+from memplan.memories.block_caps import Caps
 from memplan.memories.block_search import BlockSearch, Placed
+from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget, load_model
 from memplan.problem import Asked, Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.referee import verify_blocks
 from memplan.solvers.limits import check_whole
+from memplan.sources import Loaded
 
 __all__ = ["Blocks", "plan_blocks"]
 
@@ -36,10 +40,12 @@ class Blocks:
     problem
         All buffers. Its capacity, if it has one, is the limit on the bytes of all blocks.
     limit
-        The most bytes of a block.
+        The most bytes of a block, unless it holds a buffer or a group that is larger.
     plans
         Of the buffers of each block, the highest block first. Offsets are from the beginning of
         the block.
+    notes
+        What the reader of the model assumed, and which buffers are larger than the limit.
     count_bound
         Proved: there is no plan in fewer blocks.
     total_bound
@@ -53,6 +59,7 @@ class Blocks:
     plans: tuple[Plan, ...]
     count_bound: int
     total_bound: int
+    notes: tuple[Note, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -112,7 +119,7 @@ class Blocks:
 
 def plan_blocks(
     model: str | os.PathLike[str] | Asked,
-    limit: int,
+    limit: int | None = None,
     *,
     timeout: float | None = None,
     nodes: int | None = None,
@@ -120,6 +127,9 @@ def plan_blocks(
     seed: int = 0,
 ) -> Blocks:
     """Place buffers in as few blocks as possible, of as few bytes as possible, none above a limit.
+
+    A buffer or a group that is larger than the limit has a block of its size, which others may use
+    while it does not: so do ggml and IREE. A note says so.
 
     Every block is an arena as the problem describes one: addresses of pins and of reserved ranges
     are addresses in every block, and its beginning has all alignments. A group is in one block.
@@ -130,7 +140,7 @@ def plan_blocks(
         A file that `memplan.load` reads, its result, or a problem. A capacity limits the bytes of
         all blocks.
     limit
-        The most bytes of a block.
+        The most bytes of a block; by default what the file says.
     timeout, nodes
         For all searches together; by default each of them has 100,000 nodes.
     threads, seed
@@ -139,8 +149,8 @@ def plan_blocks(
     Raises
     ------
     MemplanError
-        One sentence: for a buffer, a group or a pin that is beyond the limit, or if no plan was
-        found within the capacity.
+        One sentence: for a missing limit, for a pin that is beyond every block or a buffer that
+        has no room beside the reserved ranges, or if no plan was found within the capacity.
 
     Examples
     --------
@@ -150,7 +160,14 @@ def plan_blocks(
     >>> found.count, found.total, str(found.status), [plan.peak for plan in found.plans]
     (2, 120, 'optimal', [80, 40])
     """
-    problem = load_model(model).problem
+    loaded = load_model(model)
+    problem = loaded.problem
+    if limit is None:
+        limit = loaded.block_limit
+    if limit is None:
+        raise MemplanError(
+            "no limit is given, and the model has none; say how large a block may be"
+        )
     limit = check_whole(limit, "limit", 1, MAX_BYTES)
     begun = time.perf_counter()
     search = BlockSearch(problem, limit, SharedBudget(timeout, nodes), threads=threads, seed=seed)
@@ -162,6 +179,7 @@ def plan_blocks(
         _list_plans(problem, limit, search.best),
         search.count_bound,
         search.total_bound,
+        (*_settle_notes(loaded, limit), *_list_large(problem, limit)),
         seconds=time.perf_counter() - begun,
     )
     found.verify()
@@ -173,12 +191,37 @@ def plan_blocks(
 def _list_plans(problem: Problem, limit: int, placed: Placed) -> tuple[Plan, ...]:
     """Return the plan of each block, the highest first."""
     plans = []
-    said = {"blocks": len(placed.heights)}
+    said = {"blocks": len(placed.heights), "limit": limit}
     for number in np.argsort(-np.array(placed.heights, np.int64), kind="stable"):
         rows = np.flatnonzero(placed.block == number)
-        part = problem.subset(rows).with_capacity(limit)
+        part = problem.subset(rows).with_capacity(max(limit, placed.heights[number]))
         plans.append(Plan.of(part, placed.offset[rows], status=Status.FITS, stats=said))
     return tuple(plans)
+
+
+def _settle_notes(loaded: Loaded, limit: int) -> Iterator[Note]:
+    """Yield the notes of a model, without that on one arena if the limit is the host's."""
+    for note in loaded.notes:
+        if note.code is not Code.BLOCK_LIMIT or limit > (loaded.block_limit or limit):
+            yield note
+
+
+def _list_large(problem: Problem, limit: int) -> Iterator[Note]:
+    """Yield a note if buffers, alone or as a group, are larger than a block may be."""
+    caps = Caps(problem, limit)
+    if not caps.large:
+        return
+    first = int(caps.large[0][0])
+    what = (
+        problem.label(first) if len(caps.large[0]) == 1 else f"the group of {problem.label(first)}"
+    )
+    others = f" (and {len(caps.large) - 1:,} more)" if len(caps.large) > 1 else ""
+    yield Note(
+        Code.BLOCK_LIMIT,
+        f"{what} has {caps.highest:,} bytes, more than the limit of a block, {limit:,}{others}: "
+        "a block with such a buffer is as large as that",
+        tuple(problem.ids[row] for rows in caps.large for row in rows.tolist()),
+    )
 
 
 def _explain(found: Blocks, capacity: int) -> PlanError:

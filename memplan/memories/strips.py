@@ -36,8 +36,8 @@ class Strips:
     ----------
     problem
         Its capacity is not looked at.
-    limit
-        The most bytes of a block.
+    limit, highest
+        The most bytes of a block, and of one with an item that is larger than the limit.
 
     Attributes
     ----------
@@ -47,17 +47,17 @@ class Strips:
     Raises
     ------
     MemplanError
-        If a buffer, a group or a pin is beyond the limit, or alignments need too long strips.
+        If a pin is beyond all blocks, or alignments need too long strips.
     """
 
-    def __init__(self, problem: Problem, limit: int) -> None:
-        self._problem, self._limit = problem, limit
-        _check_sizes(problem, limit)
+    def __init__(self, problem: Problem, limit: int, highest: int) -> None:
+        self._problem, self._limit, self._highest = problem, limit, highest
+        _check_pins(problem, highest)
         unit = lcm(*(int(each) for each in np.unique(problem.alignment)))
-        self.distance = (limit // unit + 1) * unit
+        self.distance = (highest // unit + 1) * unit
 
     def join(self, heights: Sequence[int]) -> Problem:
-        """Return the arena with a block for each of these heights, all at most the limit.
+        """Return the arena with a block for each of these heights, all at most the highest.
 
         Raises
         ------
@@ -115,28 +115,16 @@ class Strips:
         """
         own = self._problem
         block, offset = np.divmod(offsets[: len(own)], self.distance)
-        loose = offset > self._limit  # only empty ones can lie in a strip: they fit anywhere
+        loose = offset > self._highest  # only empty ones can lie in a strip: they fit anywhere
         block[loose], offset[loose] = 0, 0
         return block, offset
 
 
-def _check_sizes(problem: Problem, limit: int) -> None:
-    for row in np.flatnonzero(problem.size > limit)[:1]:
-        raise InfeasibleError(
-            f"{problem.label(int(row))} has {problem.size[row]} bytes, more than the limit of a "
-            f"block, {limit}"
-        )
-    for rows in map(list, problem.groups):
-        whole = int((problem.lead[rows] + problem.size[rows]).max() - problem.lead[rows].min())
-        if whole > limit:
-            raise InfeasibleError(
-                f"the group of {problem.label(rows[0])} has {whole} bytes, more than the limit of "
-                f"a block, {limit}"
-            )
-    for row in np.flatnonzero((problem.pin != NONE) & (problem.pin + problem.size > limit))[:1]:
+def _check_pins(problem: Problem, highest: int) -> None:
+    for row in np.flatnonzero((problem.pin != NONE) & (problem.pin + problem.size > highest))[:1]:
         raise InfeasibleError(
             f"{problem.label(int(row))} is pinned to [{problem.pin[row]}, "
-            f"{problem.pin[row] + problem.size[row]}), beyond the limit of a block, {limit}"
+            f"{problem.pin[row] + problem.size[row]}), beyond the limit of a block, {highest}"
         )
 
 

@@ -1,5 +1,7 @@
 """The referee of blocks of limited size: each buffer is in one block, and each block is an arena.
 
+A block is at most as high as the limit, or as the largest item in it, a buffer or a whole group.
+
 It knows nothing of the one arena with strips in which the planner looks for blocks.
 """
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from memplan.errors import PlanError, quoted
 from memplan.plan import Plan
-from memplan.problem import Asked, problem_of
+from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE
 from memplan.referee.plans import verify
 
@@ -27,6 +29,8 @@ def verify_blocks(
     total_bound: int = 0,
 ) -> int:
     """Check plans of blocks: all constraints of the problem hold in each, and none is too high.
+
+    A block with a buffer or a group that is larger than the limit may have as many bytes as that.
 
     Parameters
     ----------
@@ -53,7 +57,7 @@ def verify_blocks(
     """
     whole = problem_of(problem)
     where: dict[str, int] = {}
-    known, total = set(whole.ids), 0
+    known, total, extents = set(whole.ids), 0, _measure_items(whole)
     for number, plan in enumerate(plans, 1):
         for id in plan.ids:
             if id not in known:
@@ -66,9 +70,10 @@ def verify_blocks(
                     "is in one"
                 )
             where[id] = number
-        part = whole.subset(np.array([whole.index(id) for id in plan.ids], np.int64))
+        rows = np.array([whole.index(id) for id in plan.ids], np.int64)
+        most = max([limit, *(extents[row] for row in rows.tolist())])
         try:
-            verify(part.with_capacity(limit), plan)
+            verify(whole.subset(rows).with_capacity(most), plan)
         except PlanError as error:
             raise PlanError(f"block {number}: {error}") from None
         total += plan.peak or 0
@@ -83,6 +88,21 @@ def verify_blocks(
     if total_bound > total:
         raise PlanError(f"the claimed lower bound {total_bound} is above the {total} bytes in all")
     return total
+
+
+def _measure_items(problem: Problem) -> list[int]:
+    """Return by row the bytes of the buffer, or of the group that it is in."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    columns = (each.tolist() for each in (problem.group, problem.lead, problem.size))
+    rows = [(group, lead, lead + size) for group, lead, size in zip(*columns, strict=True)]
+    for group, lower, upper in rows:
+        begin[group] = min(begin.get(group, lower), lower)
+        end[group] = max(end.get(group, upper), upper)
+    return [
+        upper - lower if group == NONE else end[group] - begin[group]
+        for group, lower, upper in rows
+    ]
 
 
 def _check_groups(groups: Sequence[int], blocks: Sequence[int], ids: Sequence[str]) -> None:

@@ -10,9 +10,10 @@ from typing import Final, NoReturn
 
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.files import read_text
+from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
-from memplan.sources.loaded import Figure, Loaded
+from memplan.sources.loaded import Figure, Loaded, note_limit
 from memplan.sources.options import Options
 
 __all__ = ["Events", "matches", "parse", "read"]
@@ -61,10 +62,20 @@ def read(path: Path, options: Options) -> Loaded:
     """
     events = parse(read_text(path), str(path))
     figures: tuple[Figure, ...] = ()
+    notes: tuple[Note, ...] = ()
     if events.chunks:
         what = f"in {len(events.chunks)} chunks" if len(events.chunks) > 1 else ""
         figures = (Figure("ggml", sum(events.chunks), "recorded", what),)
-    return Loaded(events.problem, "ggml-events", len(events.problem), figures=figures)
+    if events.limit is not None and events.problem.max_load > events.limit:
+        notes = (note_limit(events.limit),)
+    return Loaded(
+        events.problem,
+        "ggml-events",
+        len(events.problem),
+        figures=figures,
+        notes=notes,
+        block_limit=events.limit,
+    )
 
 
 def parse(text: str, name: str) -> Events:

@@ -10,7 +10,7 @@ import numpy as np
 
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
-from memplan.notes import Note
+from memplan.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.trace import Trace
@@ -25,6 +25,7 @@ __all__ = [
     "Loaded",
     "lay_out_again",
     "make_labels",
+    "note_limit",
     "of_graph",
     "of_problem",
 ]
@@ -186,6 +187,8 @@ class Loaded:
         The requests for memory that the recorded run did not get; no buffer stands for them.
     arena
         The limit on the arena of a TFLite model, if one was asked about.
+    block_limit
+        The most bytes that the host gives in one block, if the file says it.
     """
 
     problem: Problem
@@ -200,6 +203,7 @@ class Loaded:
     in_place: bool = False
     failures: tuple[Failure, ...] = ()
     arena: Arena | None = None
+    block_limit: int | None = None
 
     def __repr__(self) -> str:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"
@@ -215,6 +219,15 @@ class Loaded:
         from memplan.view import notebook
 
         return notebook.of_loaded(self)
+
+
+def note_limit(limit: int) -> Note:
+    """Return what is said of one arena above the host's limit on blocks, in bytes."""
+    return Note(
+        Code.BLOCK_LIMIT,
+        f"the host gives no block above {limit:,} bytes, and one arena is larger; "
+        f"--block-limit {limit} (plan_blocks) plans several blocks",
+    )
 
 
 def of_problem(problem: Problem, source: str = "memory") -> Loaded:

@@ -47,6 +47,29 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["peak"] for each in record["blocks"]] == [100, 40]
 
 
+def test_a_buffer_above_the_limit_has_a_block_of_its_size(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests the words, the note, its record, and that `verify` knows which block may be higher."""
+    rows = [Buffer("big", 0, 2, 150), *(Buffer(id, 1, 3, 40) for id in "abc")]
+    mp.save(Problem(rows), "big.json")
+    asked = ("plan", "big.json", "--block-limit", "100")
+    lines = told(capsys, *asked, "-o", "plans")
+    assert "blocks 3, 1 above 100 bytes; proved: no plan has fewer" in lines
+    assert any(line.startswith('note: buffer "big" has 150 bytes, more than') for line in lines)
+    assert main([*asked, "--json"]) == 0
+    [note] = json.loads(capsys.readouterr().out)["notes"]
+    assert (note["code"], note["tensors"]) == ("block-limit", ["big"])
+    assert told(capsys, "verify", "big.json", "plans") == [
+        "valid: 3 blocks, 1 above 100 bytes, 270 bytes in all"
+    ]
+    path = Path("plans/block-2.plan.json")
+    document = json.loads(path.read_text())
+    document["buffers"][1]["offset"], document["peak"] = 80, 120
+    path.write_text(json.dumps(document))
+    assert "beyond the capacity 100" in refused(capsys, "verify", "big.json", "plans", code=1)
+
+
 def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests a block that is missing, one that is alone, and one of an earlier plan."""
     told(capsys, *ASKED, "-o", "plans")
@@ -61,7 +84,8 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((*ASKED[:-1], "39"), "more than the limit of a block"),
+        ((*ASKED[:-1], "39", "--strict"), "more than the limit of a block"),
+        ((*ASKED, "--pin", "b=61"), "beyond the limit of a block, 100"),
         ((*ASKED, "--order"), "it is of one arena; leave out --block-limit"),
         ((*ASKED, "--in-place"), "it is of one arena; leave out --block-limit"),
         ((*ASKED, "--together"), "it is of one program; leave out --together"),
@@ -75,5 +99,5 @@ def test_wrong_words_are_refused(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
 ) -> None:
     """Tests one sentence for each mistake."""
-    does_not_fit = "more than" in sentence or "in all" in sentence
+    does_not_fit = "beyond" in sentence or "in all" in sentence
     assert sentence in refused(capsys, *words, code=1 if does_not_fit else 2)

@@ -15,14 +15,20 @@ __all__ = ["draw_problem", "find_least"]
 
 
 def find_least(problem: Problem, limit: int) -> tuple[int, int] | None:
-    """Return the least number of blocks and then of bytes; None if there is no plan."""
-    items = [[row for row, _ in piece] for piece in oracle.pieces_of(problem)]
+    """Return the least number of blocks and then of bytes; None if there is no plan.
+
+    A block has at most the bytes of the limit, or of the largest item in it.
+    """
+    pieces = oracle.pieces_of(problem)
+    items = [[row for row, _ in piece] for piece in pieces]
+    extents = [max(lead + int(problem.size[row]) for row, lead in piece) for piece in pieces]
 
     @cache
     def height(mask: int) -> int | None:
         rows = sorted(row for at, each in enumerate(items) if mask >> at & 1 for row in each)
+        most = max(extents[at] for at in range(len(items)) if mask >> at & 1)
         try:
-            part = problem.subset(np.array(rows, np.int64)).with_capacity(limit)
+            part = problem.subset(np.array(rows, np.int64)).with_capacity(max(limit, most))
         except ProblemError:  # a pin is beyond the limit
             return None
         return oracle.minimum_peak(part)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import memplan as mp
+from memplan.cli import main
 from memplan.errors import FormatError
 from memplan.sources import detect, load
 from memplan.sources.ggml_events import parse
@@ -48,6 +50,29 @@ def test_a_list_is_planned_with_what_is_freed_early(tmp_path):
     mp.verify(found, plan)
     assert (plan.peak, plan.status) == (128, mp.Status.OPTIMAL)
     assert parse(LIST, "list").limit == 96
+
+
+def test_a_limit_is_kept_or_noted(tmp_path):
+    """Tests one arena above the limit of chunks, which is noted, and one that is within it."""
+    path = tmp_path / "a.events"
+    path.write_text("ggml-events 1\nlimit 96\n+ 64\n+ 48\n- 0\n- 1\n")
+    assert [note.code for note in load(path).notes] == ["block-limit"]
+    assert [note.code for note in mp.plan_model(path).notes] == ["block-limit"]
+    assert main(["plan", str(path), "-q", "--strict"]) == 2
+    assert main(["plan", str(path), "-q", "--strict", "--block-limit", "96"]) == 0
+    assert main(["plan", str(path), "-q", "--strict", "--block-limit", "112"]) == 2
+    path.write_text("ggml-events 1\nlimit 112\n+ 64\n+ 48\n- 0\n- 1\n")
+    assert mp.plan_model(path).notes == load(path).notes == ()
+    assert main(["plan", str(path), "-q", "--strict"]) == 0
+
+
+def test_a_plan_above_the_limit_is_noted_though_its_load_is_not(tmp_path):
+    """Tests a plan whose arena is above the limit, of a list that could have been within it."""
+    path = tmp_path / "a.events"
+    path.write_text("ggml-events 1\n+ 64\n+ 48\n")
+    for limit, codes in ((111, ["block-limit"]), (112, [])):
+        planned = mp.plan_model(replace(load(path), block_limit=limit))
+        assert [note.code for note in planned.notes] == codes
 
 
 def test_a_list_needs_no_facts(tmp_path):

@@ -18,8 +18,9 @@ def describe_blocks(found: Blocks) -> RenderableType:
     least = found.total == found.total_bound
     count = "proved: no plan has fewer" if fewest else f"at least {found.count_bound}"
     total = "proved: no plan has less" if least else f"at least {exact(found.total_bound)}"
+    high = sum((plan.peak or 0) > found.limit for plan in found.plans) or "none"
     facts = [
-        ("blocks", f"{found.count:,}, none above {exact(found.limit)}; {count}"),
+        ("blocks", f"{found.count:,}, {high} above {exact(found.limit)}; {count}"),
         ("in all", f"{exact(found.total)}; {total}{'' if least else ' in as many blocks'}"),
         ("search", seconds(found.seconds)),
     ]

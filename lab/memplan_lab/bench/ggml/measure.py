@@ -85,8 +85,7 @@ def plan_lists() -> Iterator[Row]:
         events = parse(path.read_text("utf-8"), path.name)
         begun = time.process_time()
         if events.limit is not None and len(events.chunks) > 1:
-            limit = max(events.limit, int(events.problem.size.max()))
-            blocks = plan_blocks(events.problem, limit, threads=1)
+            blocks = plan_blocks(events.problem, events.limit, threads=1)
             total, count = blocks.total, blocks.count
         else:
             total, count = solve(events.problem, threads=1).peak or 0, 1
