@@ -13,7 +13,7 @@ from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
-    from memplan.problem import Problem
+    from memplan.sources import Loaded
 
 NAME = "convert"
 EXAMPLES = (
@@ -104,26 +104,35 @@ def command(
     elif drawn:
         from memplan.view import interference, picture
 
-        picture.write(interference.draw(what), out)
+        picture.write(interference.draw(what.problem), out)
     else:
         formats.save(what, out, format=written, dialect=dialect.value)
-        if written == "csv" and what.capacity is not None:
+        capacity = what.problem.capacity
+        if written == "csv" and capacity is not None:
             output.message(
-                f"CSV has no place for the capacity; use --capacity {what.capacity} with {out}"
+                f"CSV has no place for the capacity; use --capacity {capacity} with {out}"
             )
+        if what.block_limit is not None:
+            output.message(
+                "a problem has no place for the host's limit on blocks; use --block-limit "
+                f"{what.block_limit} with {out}"
+            )
+    for note in () if isinstance(what, Plan) else what.notes:
+        output.message(f"note: {note.text}")  # OUT may be the standard output
 
 
-def _load(path: str, model: options.Model) -> Problem | Plan:
+def _load(path: str, model: options.Model) -> Loaded | Plan:
     """Read the problem of a file, or a plan that says that it is one."""
     from memplan import formats, sources
     from memplan.errors import FormatError
 
     try:
-        if sources.detect(path) in ("csv", "json"):
-            return formats.load(path)
+        format = sources.detect(path)
+        if format in ("csv", "json"):
+            return sources.of_problem(formats.load(path), format)
     except FormatError:
         plan = reading.find_plan(path)
         if plan is None:
             raise
         return plan
-    return reading.read_input(path, model=model).problem
+    return reading.read_input(path, model=model)

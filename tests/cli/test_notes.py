@@ -49,3 +49,15 @@ def test_strict_without_notes(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("id,lower,upper,size\na,0,1,4\n")
     assert main(["plan", str(path), "--strict"]) == 0
+
+
+def test_a_conversion_says_what_is_lost(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the notes of a model that becomes a problem, and the limit of a list of events."""
+    assert main(["convert", trace, str(tmp_path / "a.json")]) == 0
+    assert "note: 1 of 2 allocations (8 bytes) outlive the run" in capsys.readouterr().err
+    events = tmp_path / "a.events"
+    events.write_text("ggml-events 1\nlimit 64\n+ 32\n- 0\n")
+    assert main(["convert", str(events), str(tmp_path / "a.csv")]) == 0
+    assert "use --block-limit 64 with" in capsys.readouterr().err
