@@ -16,6 +16,7 @@ from typing import Any
 from memplan.errors import MemplanError, quoted
 from memplan.files import write_files
 from memplan.memories import Memory
+from memplan.memories.accesses import Times
 from memplan.notes import Note
 from memplan.pipeline import Arranged, Writer, arrange
 from memplan.rewrite.bands import MAX_EXTRA
@@ -173,6 +174,7 @@ def fit_memories(
     memories: Sequence[Memory],
     allowed: Mapping[str, Iterable[str]],
     *,
+    reads: Mapping[str, Times | Sequence[Times]] | None = None,
     residency: bool = False,
     dims: Mapping[str, int] | None = None,
     allow_inexact: bool = False,
@@ -192,7 +194,7 @@ def fit_memories(
     ----------
     model, dims, allow_inexact, allow_refused, pure, timeout, nodes
         See `fit`.
-    memories, allowed, residency
+    memories, allowed, reads, residency
         See `memplan.assign`. Only programs in C can have buffers that move.
     max_extra
         As for `fit`, but a tenth by default: slow traffic may cost less than more work.
@@ -243,6 +245,7 @@ def fit_memories(
         memories,
         allowed,
         name=name,
+        reads=reads,
         residency=residency,
         timeout=timeout,
         nodes=nodes,

@@ -120,7 +120,7 @@ def _fit_memories(
     as_json: bool,
 ) -> None:
     """Do the same for several memories: print the levers, what is where, and what it costs."""
-    memories, allowed = several.parse()
+    memories, where = several.parse()
     if folder is not None:
         prepare_folder(folder)
 
@@ -129,7 +129,7 @@ def _fit_memories(
 
     dims = options.parse_dims(dim or ())
     asked = vars(rewriting) | {"pure": rewriting.pure or ()} | vars(limits)
-    found = fit_memories(input, memories, allowed, residency=several.residency, dims=dims, **asked)
+    found = fit_memories(input, memories, dims=dims, **where, **asked)
     reading.refuse_notes(input, found.notes if strict else ())
     files = {} if folder is None else put_into(folder, found.files)
     formats.write_files(files)

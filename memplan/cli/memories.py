@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,8 +43,8 @@ class Memories:
             "--memory",
             metavar="NAME=SIZE",
             help="A memory that buffers may lie in, the fastest first: sram=256KiB, then "
-            "psram=8MiB. What is known of it may follow: ,read=COST,write=COST of a byte, "
-            ",base=ADDRESS,align=N.",
+            "psram=8MiB. What is known of it may follow: ,read=COST,write=COST of a byte, or as "
+            "rates, ,read=80MB/s,write=40MB/s; ,base=ADDRESS,align=N.",
         ),
     ] = None
     allow: Annotated[
@@ -54,6 +54,15 @@ class Memories:
             metavar="ID=NAME",
             help="With --memory: this buffer may lie only in this memory, or in several, joined by "
             "commas. May be repeated.",
+        ),
+    ] = None
+    reads: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reads",
+            metavar="TYPE=N",
+            help="With --memory: operators of this type read each input N times, not once; "
+            "TYPE=N,M has a number for each input. May be repeated.",
         ),
     ] = None
     residency: Annotated[
@@ -66,7 +75,8 @@ class Memories:
     ] = False
 
     def __post_init__(self) -> None:
-        for option, is_given in (("--allow", self.allow), ("--residency", self.residency)):
+        given = {"--allow": self.allow, "--reads": self.reads, "--residency": self.residency}
+        for option, is_given in given.items():
             if is_given and not self.memory:
                 raise typer.BadParameter("it needs --memory", param_hint=f"'{option}'")
         if self.memory and len(self.memory) == 1:
@@ -75,15 +85,15 @@ class Memories:
                 param_hint="'--memory'",
             )
 
-    def parse(self) -> tuple[tuple[Memory, ...], dict[str, list[str]]]:
-        """Return the memories, and by buffer the names of those that it may lie in.
+    def parse(self) -> tuple[tuple[Memory, ...], dict[str, Any]]:
+        """Return the memories, and what else is asked, as arguments of `memplan.assign`.
 
         Raises
         ------
         typer.BadParameter, MemplanError
             In one sentence.
         """
-        from memplan.memories.text import parse_memories
+        from memplan.memories.text import parse_memories, parse_reads
 
         allowed: dict[str, list[str]] = {}
         for text in self.allow or ():
@@ -94,7 +104,9 @@ class Memories:
                     param_hint="'--allow'",
                 )
             allowed[id] = names.split(",")
-        return parse_memories(self.memory or ()), allowed
+        reads = parse_reads(self.reads or ())
+        asked = {"allowed": allowed, "reads": reads, "residency": self.residency}
+        return parse_memories(self.memory or ()), asked
 
 
 def run(
@@ -123,7 +135,7 @@ def run(
     as_json, quiet
         What is printed.
     """
-    given, allowed = memories.parse()
+    given, asked = memories.parse()
     if folder is not None:
         prepare_folder(folder)
     output.check_libraries(input)
@@ -132,14 +144,15 @@ def run(
     from memplan import formats
     from memplan.memories.models import assign_layouts
 
-    asked = {
-        "allowed": allowed,
-        "residency": memories.residency,
-        "timeout": limits.timeout,
-        "nodes": limits.nodes,
-    }
-    found = assign_layouts(loaded, given, in_place=model.in_place, **asked)
-    files = {} if folder is None else put_into(folder, make_plans(found))
+    found = assign_layouts(
+        loaded,
+        given,
+        in_place=model.in_place,
+        timeout=limits.timeout,
+        nodes=limits.nodes,
+        **asked,
+    )
+    files = {} if folder is None else put_into(folder, make_plans(found, memories.reads))
     formats.write_files(files)
     if as_json:
         record = {"source": loaded.source, **summarise(found), "output": [*files]}
@@ -180,10 +193,11 @@ def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {os.path.join(folder, name): data for name, data in files.items()}
 
 
-def make_plans(found: Assigned) -> dict[str, bytes]:
+def make_plans(found: Assigned, reads: Sequence[str] | None = None) -> dict[str, bytes]:
     """Return the plan of each memory, by the name of its file; each says which memory it is of.
 
-    It says too of which buffers it holds pieces, and when.
+    It says too of which buffers it holds pieces, and when; and how often operators read, if that
+    was given.
     """
     from memplan.formats.json import write_plan
     from memplan.memories.text import format_memory
@@ -191,9 +205,13 @@ def make_plans(found: Assigned) -> dict[str, bytes]:
 
     files = {}
     for memory, plan in zip(found.memories, found.plans, strict=True):
-        name = format_memory(memory)
         pieces = [asdict(each) for each in found.stretches if each.memory == memory.name]
-        said = Plan(
+        said = {
+            "memory": format_memory(memory),
+            **({"stretches": pieces} if pieces else {}),
+            **({"reads": list(reads)} if reads else {}),
+        }
+        plan = Plan(
             ids=plan.ids,
             size=plan.size,
             offsets=plan.offsets,
@@ -201,16 +219,17 @@ def make_plans(found: Assigned) -> dict[str, bytes]:
             lower_bound=plan.lower_bound,
             capacity=memory.capacity,
             solver=plan.solver,
-            stats={**plan.stats, "memory": name, **({"stretches": pieces} if pieces else {})},
+            stats={**plan.stats, **said},
             fingerprint=plan.fingerprint,
         )
-        files[f"{memory.name}{_SUFFIX}"] = write_plan(said).encode()
+        files[f"{memory.name}{_SUFFIX}"] = write_plan(plan).encode()
     return files
 
 
 def summarise(found: Assigned) -> dict[str, Any]:
     """Return the facts for scripts; amounts are in bytes, traffic in bytes times their cost."""
     from memplan.memories.copies import list_copies
+    from memplan.memories.memory import as_number
     from memplan.view.words.assigned import count_bytes
 
     rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
@@ -222,6 +241,8 @@ def summarise(found: Assigned) -> dict[str, Any]:
         "memories": [
             {
                 **asdict(memory),
+                "read": as_number(memory.read),
+                "write": as_number(memory.write),
                 "peak": plan.peak or 0,
                 "read_bytes": read,
                 "written_bytes": written,
@@ -264,8 +285,8 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
     """
     from memplan import formats
     from memplan.errors import FormatError, PlanError
-    from memplan.memories.accesses import count_bytes, list_accesses
-    from memplan.memories.text import parse_memories
+    from memplan.memories.accesses import list_accesses, sum_bytes
+    from memplan.memories.text import parse_memories, parse_reads
     from memplan.planning import layouts
     from memplan.referee import verify_assigned
     from memplan.view.words.assigned import describe_valid
@@ -284,15 +305,16 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
             raise FormatError(path, "this plan does not say of which memory it is")
         texts.append(text)
     memories, given = parse_memories(texts), [*plans.values()]
+    reads = parse_reads(_read_reads(plans))
     stretches = [each for path, plan in plans.items() for each in _read_stretches(path, plan)]
     wrong = None
     for layout in layouts(loaded, in_place=in_place):
         problem = layout.problem.with_capacity(None)
-        accessed = dict(zip(problem.ids, count_bytes(layout, None), strict=True))
-        timed = list_accesses(layout, None) if stretches else ()
+        timed = list_accesses(layout, reads=reads)
+        accessed = dict(zip(problem.ids, sum_bytes(timed), strict=True))
         steps = {
             id: [(each.time, each.read, each.written) for each in row]
-            for id, row in zip(problem.ids, timed, strict=False)
+            for id, row in zip(problem.ids, timed, strict=True)
         }
         try:
             traffic = verify_assigned(problem, memories, given, {}, accessed, (), stretches, steps)
@@ -303,6 +325,26 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
         return
     output.message(f"{folder}: {wrong}")
     raise typer.Exit(output.INFEASIBLE)
+
+
+def _read_reads(plans: Mapping[str, Plan]) -> list[str]:
+    """Return how often operators read, as the plans of all memories say it.
+
+    Raises
+    ------
+    FormatError
+        If it is no list of texts, or not the same in all.
+    """
+    from memplan.errors import FormatError
+
+    found: Any = None
+    for path, plan in plans.items():
+        stated = plan.stats.get("reads", [])
+        is_list = isinstance(stated, list) and all(isinstance(each, str) for each in stated)
+        if not is_list or found not in (None, stated):
+            raise FormatError(path, "its `reads` are not those that `memplan plan --reads` writes")
+        found = stated
+    return found or []
 
 
 def _read_stretches(path: str, plan: Plan) -> list[Stretch]:

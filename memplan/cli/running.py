@@ -23,7 +23,7 @@ __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 _PANELS = {
     "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize --where "
     "--together --keep --overlap --block-limit --penalties --sync --memory --allow "
-    "--residency",
+    "--reads --residency",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",
     "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "

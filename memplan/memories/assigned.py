@@ -70,7 +70,7 @@ class Assigned:
     plans
         By memory: the plan of the buffers in it. Offsets begin at its base.
     traffic
-        What all accesses cost.
+        What all accesses cost; a whole number if the costs of the memories are.
     bound
         Proved: no assignment costs less.
     status
@@ -95,8 +95,8 @@ class Assigned:
 
     memories: tuple[Memory, ...]
     plans: tuple[Plan, ...]
-    traffic: int
-    bound: int
+    traffic: float
+    bound: float
     status: Status
     problem: Problem
     loaded: Loaded | None

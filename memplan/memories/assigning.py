@@ -8,9 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from memplan.errors import MemplanError
-from memplan.memories.accesses import Access, Given, count_bytes, list_accesses, sum_bytes
+from memplan.memories.accesses import Access, Given, Times, find_kept, list_accesses, sum_bytes
 from memplan.memories.assigned import Assigned
-from memplan.memories.memory import Memory, check_allowed, check_apart, check_memories
+from memplan.memories.memory import (
+    Memory,
+    as_number,
+    check_allowed,
+    check_apart,
+    check_memories,
+    with_whole_costs,
+)
+from memplan.memories.moves import can_move
 from memplan.memories.question import Question
 from memplan.memories.search import Found, find_assignment
 from memplan.plan import Status
@@ -28,6 +36,7 @@ def assign(
     *,
     allowed: Mapping[str, Iterable[str]] | None = None,
     apart: Iterable[tuple[str, str]] = (),
+    reads: Mapping[str, Times | Sequence[Times]] | None = None,
     residency: bool = False,
     timeout: float | None = None,
     nodes: int | None = None,
@@ -43,17 +52,23 @@ def assign(
     memories
         At least one, the fastest first.
     accesses
-        By id: how often all bytes of a buffer are read, and written. By default it is what the
-        operators of the program read and write; without a program, once each. Where buffers move,
-        it is a list of times, each with how often all bytes are read and written then.
+        By id: how often all bytes of a buffer are read, and written: 0.5 is half of them. By
+        default it is what the operators of the program read and write; without a program, once
+        each. For buffers that may move, it is a list of times, each with how often all bytes are
+        read and written then.
     allowed
         By id: the names of the memories that the buffer may lie in; by default all of them.
     apart
         Pairs of ids that lie in different memories, as in banks that an operator reads at once.
+    reads
+        By type of operators: how often their kernels read all bytes of each input, where that is
+        not once; or a list with a number for each input, in their order. `{"CONV_2D": (9, 1)}` is
+        nine times the picture, and once the weights.
     residency
         Whether a buffer whose home is a slow memory may be in a faster one for some time. Its bytes
         are copied there and back, which costs what reading and writing them costs. Its home has
-        room for all, and keeps its place. Groups, buffers with gaps and listed conflicts stay.
+        room for all, and keeps its place. Groups, buffers with gaps, listed conflicts and what a
+        program keeps from run to run (constants and variables) stay.
     timeout, nodes
         When to stop the search; see `memplan.solve`. By default it stops after a fixed amount of
         work.
@@ -87,37 +102,48 @@ def assign(
     pairs = check_apart(problem, apart)
     if residency and pairs:
         raise MemplanError("buffers that are apart cannot move; leave out apart, or residency")
-    timed = list_accesses(loaded, accesses) if residency else None
-    accessed = count_bytes(loaded, accesses) if timed is None else sum_bytes(timed)
-    question = Question(problem, given, accessed, may, pairs)
-    if timed is None:
-        found = find_assignment(question, timeout, nodes)
+    kept = find_kept(loaded)
+    moves = [
+        residency and may_move and not is_kept
+        for may_move, is_kept in zip(can_move(problem), kept, strict=True)
+    ]
+    timed = list_accesses(loaded, accesses, reads, may_move=moves)
+    accessed = sum_bytes(timed)
+    whole, unit = with_whole_costs(given)
+    question = Question(problem, whole, accessed, may, pairs)
+    if residency:
+        free = [each if is_free else () for each, is_free in zip(timed, moves, strict=True)]
+        found = _find_moves(question, timeout, nodes, free)
     else:
-        found = _find_moves(question, timeout, nodes, timed)
+        found = find_assignment(question, timeout, nodes)
     named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
     by_id = dict(zip(problem.ids, accessed, strict=True))
     moved = {each.buffer for each in found.stretches}
     steps = {
         id: [(each.time, each.read, each.written) for each in row]
-        for id, row in zip(problem.ids, timed or (), strict=False)
+        for id, row in zip(problem.ids, timed, strict=True)
         if id in moved
     }
     traffic = verify_assigned(
         problem, given, found.plans, may, by_id, named, found.stretches, steps
     )
-    assert found.bound <= traffic == found.traffic, "the search counts as the referee"
+    assert found.bound <= found.traffic, "no bound is above what was found"
+    assert traffic == as_number(unit * found.traffic), "the search counts as the referee"
     return Assigned(
         given,
         found.plans,
         traffic,
-        found.bound,
-        Status.OPTIMAL if traffic == found.bound else Status.FEASIBLE,
+        as_number(unit * found.bound),
+        Status.OPTIMAL if found.traffic == found.bound else Status.FEASIBLE,
         problem,
         None if loaded.layout is None else loaded,
         by_id,
         found.stretches,
         steps,
-        prices=found.prices,
+        prices=tuple(
+            tuple(each._replace(saved=each.saved * float(unit)) for each in prices)
+            for prices in found.prices
+        ),
         seconds=time.perf_counter() - begun,
     )
 
@@ -132,6 +158,6 @@ def _find_moves(
     budget = SharedBudget(timeout, None)  # each of them has all nodes
     still = find_assignment(question, budget.share(4).seconds, nodes)
     moved = find_assignment(question, budget.share(1).seconds, nodes, accesses)
-    if moved.traffic <= still.traffic:
+    if moved.traffic < still.traffic:
         return moved
     return replace(still, bound=min(still.traffic, moved.bound))

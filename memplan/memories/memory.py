@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
+from math import gcd, lcm
 
 import numpy as np
 
 from memplan.errors import MemplanError, listed, quoted
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
-from memplan.solvers.limits import check_whole
+from memplan.solvers.limits import check_number, check_whole
 
-__all__ = ["Memory", "check_allowed", "check_apart", "check_memories"]
+__all__ = [
+    "Cost",
+    "Memory",
+    "as_number",
+    "check_allowed",
+    "check_apart",
+    "check_memories",
+    "with_whole_costs",
+]
 
-_MOST_COST = 1 << 32  # of one byte
+Cost = float | Fraction  # of one byte; a `Memory` holds whole numbers and fractions
+_MOST_COST = 1 << 32
+_DIGITS = 6  # of a cost that is a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +41,67 @@ class Memory:
     capacity
         In bytes; `None` for no limit.
     read, write
-        What it costs to read and to write a byte, whole numbers from 0; the same unit for all
-        memories, such as cycles.
+        What it costs to read and to write a byte, from 0; the same unit for all memories, such as
+        cycles or nanoseconds. Of a float, six digits count; a `Fraction` is exact.
     alignment
         Every offset is a multiple of it, besides the alignments of the buffers.
     base
         The address of its first byte; a multiple of all alignments.
+    assumed
+        Whether the costs are a guess, because none were given.
     """
 
     name: str
     capacity: int | None = None
-    read: int = 1
-    write: int = 1
+    read: Cost = 1
+    write: Cost = 1
     alignment: int = 1
     base: int = 0
+    assumed: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise MemplanError("a memory needs a name, which is not empty")
         name = quoted(self.name)
-        check_whole(self.read, f"the cost of reading a byte of {name}", 0, _MOST_COST)
-        check_whole(self.write, f"the cost of writing a byte of {name}", 0, _MOST_COST)
+        for field, verb in (("read", "reading"), ("write", "writing")):
+            cost = _check_cost(getattr(self, field), f"the cost of {verb} a byte of {name}")
+            object.__setattr__(self, field, cost)
         check_whole(self.alignment, f"the alignment of {name}", 1, MAX_BYTES)
         check_whole(self.base, f"the base of {name}", 0, MAX_BYTES)
         if self.capacity is not None:
             check_whole(self.capacity, f"the capacity of {name}", 1, MAX_BYTES)
+
+
+def _check_cost(given: Cost, name: str) -> Cost:
+    """Return a whole number, or a fraction."""
+    cost = check_number(given, name, 0, _MOST_COST)
+    if isinstance(given, float):
+        cost = Fraction(f"{given:.{_DIGITS}g}")
+    return cost.numerator if cost.denominator == 1 else cost
+
+
+def as_number(exact: Cost) -> float:
+    """Return an integer where a number is whole, and else the nearest float."""
+    exact = Fraction(exact)
+    return exact.numerator if exact.denominator == 1 else float(exact)
+
+
+def with_whole_costs(memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], Fraction]:
+    """Return memories whose costs are whole numbers, and the unit in which they are counted.
+
+    Raises
+    ------
+    MemplanError
+        If that unit is too small for the search.
+    """
+    costs = [Fraction(cost) for each in memories for cost in (each.read, each.write)]
+    parts = lcm(*(cost.denominator for cost in costs))
+    unit = Fraction(gcd(*(int(cost * parts) for cost in costs)) or 1, parts)
+    whole = [int(cost / unit) for cost in costs]
+    if max(whole) > _MOST_COST:
+        raise MemplanError("the costs of the memories differ too much; write fewer digits")
+    pairs = zip(memories, whole[::2], whole[1::2], strict=True)
+    return tuple(replace(each, read=read, write=write) for each, read, write in pairs), unit
 
 
 def check_memories(problem: Problem, memories: Sequence[Memory]) -> None:

@@ -63,13 +63,11 @@ def list_runs(
 ) -> Iterator[tuple[Run, int]]:
     """Yield each run of a buffer that saves something, with what it saves."""
     size, start, end = (int(each[row]) for each in (problem.size, problem.start, problem.end))
-    fetch, store = size * (home.read + fast.write), size * (fast.read + home.write)
+    # The costs are whole numbers.
+    fetch, store = int(size * (home.read + fast.write)), int(size * (fast.read + home.write))
+    less_read, less_written = int(home.read - fast.read), int(home.write - fast.write)
     saved = np.cumsum(
-        [0]
-        + [
-            each.read * (home.read - fast.read) + each.written * (home.write - fast.write)
-            for each in accesses
-        ]
+        [0] + [each.read * less_read + each.written * less_written for each in accesses]
     )
     for first, access in enumerate(accesses):
         if first > 0 or start < access.time:

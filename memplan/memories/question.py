@@ -87,7 +87,7 @@ class Question:
             )
         top = max(int(self.problem.size[row]) + max(0, int(self.problem.pin[row])) for row in rows)
         found = [
-            read * memory.read + written * memory.write
+            int(read * memory.read + written * memory.write)  # the costs are whole numbers
             if memory.name in may and (memory.capacity is None or top <= memory.capacity)
             else None
             for memory in self.memories

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def verify_assigned(
     apart: Iterable[tuple[str, str]] = (),
     stretches: Sequence[StretchClaim] = (),
     steps: Mapping[str, Sequence[tuple[int, int, int]]] | None = None,
-) -> int:
+) -> float:
     """Check that every buffer is placed in one memory, and that each plan is valid there.
 
     Parameters
@@ -46,8 +47,8 @@ def verify_assigned(
 
     Returns
     -------
-    int
-        What all accesses cost, and all copies.
+    float
+        What all accesses cost, and all copies; an integer if it is a whole number.
 
     Raises
     ------
@@ -84,11 +85,13 @@ def verify_assigned(
             verify(part.with_alignment(memory.alignment).with_capacity(memory.capacity), plan)
         except PlanError as error:
             raise PlanError(f"{memory.name}: {error}") from None
-    return sum(moved.values()) + sum(
-        accessed[id][0] * memory.read + accessed[id][1] * memory.write
+    still = (
+        accessed[id][0] * Fraction(memory.read) + accessed[id][1] * Fraction(memory.write)
         for id, memory in where.items()
         if id not in moved
     )
+    total = sum(moved.values(), Fraction(0)) + sum(still, Fraction(0))
+    return total.numerator if total.denominator == 1 else float(total)
 
 
 def _find_memories(

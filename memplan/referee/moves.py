@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Protocol
 
 from memplan.errors import PlanError, quoted
@@ -23,11 +24,11 @@ class MemoryClaim(Protocol):
         """In bytes; `None` for no limit."""
 
     @property
-    def read(self) -> int:
+    def read(self) -> float | Fraction:
         """What reading a byte costs."""
 
     @property
-    def write(self) -> int:
+    def write(self) -> float | Fraction:
         """What writing a byte costs."""
 
     @property
@@ -101,7 +102,7 @@ def count_moved(
     allowed: Mapping[str, Iterable[str]],
     stretches: Sequence[StretchClaim],
     steps: Mapping[str, Sequence[tuple[int, int, int]]],
-) -> dict[str, int]:
+) -> dict[str, Fraction]:
     """Return what accesses and copies of each buffer that moves cost.
 
     Raises
@@ -140,7 +141,7 @@ class _Bytes:
     ) -> None:
         self._buffer, self._home = buffer, home
         self._left = list(accesses)
-        self.cost, self._last = 0, buffer.end
+        self.cost, self._last = Fraction(0), buffer.end
         self._is_new = bool(accesses) and accesses[0][0] == buffer.start and accesses[0][2] > 0
         self._at_home = not self._is_new  # else what it holds comes from before
 
@@ -152,16 +153,16 @@ class _Bytes:
         if stretch.fetched:
             if not self._at_home:
                 self._refuse(stretch.start, "is copied from its home, which has not its bytes")
-            self.cost += size * (home.read + fast.write)
+            self.cost += size * (Fraction(home.read) + Fraction(fast.write))
         while self._left and self._left[0][0] < stretch.end:
             is_there = self._access(self._left.pop(0), fast, is_there)
         if stretch.stored:
             if not is_there:
                 self._refuse(stretch.end, "is copied to its home without its bytes")
-            self.cost += size * (fast.read + home.write)
+            self.cost += size * (Fraction(fast.read) + Fraction(home.write))
             self._at_home = True
 
-    def finish(self) -> int:
+    def finish(self) -> Fraction:
         """Run all other accesses, and return what all have cost."""
         self._access_at_home(self._buffer.end)
         if not self._at_home and self._last + 1 < self._buffer.end:
@@ -179,7 +180,7 @@ class _Bytes:
         if not is_there and not self._is_new and (read or written < self._buffer.size):
             self._refuse(time, f"is accessed in {quoted(memory.name)}, which has not its bytes")
         self._is_new = False
-        self.cost += read * memory.read + written * memory.write
+        self.cost += read * Fraction(memory.read) + written * Fraction(memory.write)
         if written:
             self._at_home = False  # unless this is the home, as the caller notes
         return True

@@ -18,10 +18,8 @@ __all__ = [
     "MOVE_OUT",
     "Shared",
     "draws",
-    "is_view",
     "require_known",
     "shared_by",
-    "updates",
 ]
 
 
@@ -87,13 +85,6 @@ _TFLITE_PURE = frozenset(
         *("TransformLandmarks", "SignalWindow", "SignalRfft", "SignalEnergy", "SignalFilterBank"),
     }
 )
-# Their results are parts of an input: they write nothing.
-_VIEWS = frozenset(
-    {
-        *("bitcast", "expand", "flatten", "identity", "permute", "reshape", "select", "slice"),
-        *("split", "squeeze", "transpose", "unsqueeze", "view"),
-    }
-)
 
 
 def shared_by(graph: Graph, operator: Operator) -> set[Shared]:
@@ -104,23 +95,6 @@ def shared_by(graph: Graph, operator: Operator) -> set[Shared]:
 def draws(source: str, type_: str) -> bool:
     """Return whether operators of a type draw random numbers."""
     return _shared(source, type_) is Shared.GENERATOR
-
-
-def updates(operator: Operator) -> bool:
-    """Return whether an operator writes to one of its inputs, by the rule of PyTorch's names."""
-    name = operator.type.rsplit("::", 1)[-1].split(".")
-    return any(word.endswith("_") and not word.endswith("__") for word in name)
-
-
-def is_view(graph: Graph, operator: Operator, is_declared: bool) -> bool:
-    """Return whether a result, if it is in the memory of an input, is a part of it, unchanged.
-
-    `is_declared` says whether the result is one of `graph.views`.
-    """
-    if graph.source == "torch":
-        # The reader makes views of what PyTorch says to share memory, and aliases of new state.
-        return is_declared and not updates(operator)
-    return operator.type.lower() in _VIEWS
 
 
 def require_known(graph: Graph, pure: Iterable[str]) -> None:

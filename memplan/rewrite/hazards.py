@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from memplan.graph import Graph, Kind, Layout, Operator
-from memplan.rewrite.effects import is_view, updates
+from memplan.graph.updates import find_state, is_view, updates
 
 __all__ = ["Use", "find_uses", "hazards"]
 
@@ -82,12 +82,7 @@ def _uses(
 ) -> Iterator[tuple[int, bool]]:
     """Yield the tensors that an operator and its blocks use, and whether they are written."""
     for inner in operator.walk():
-        # A kernel with a variable among its inputs reads the state, and replaces it.
-        state = {
-            tensor
-            for tensor in inner.inputs
-            if graph.source == "tflite" and graph.tensors[tensor].kind is Kind.VARIABLE
-        }
+        state = find_state(graph, inner)
         overwrites = updates(inner)
         for tensor in inner.inputs:
             yield tensor, tensor in state or overwrites

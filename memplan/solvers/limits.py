@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from fractions import Fraction
 
 import numpy as np
 
@@ -35,6 +36,14 @@ def check_whole(value: int, name: str, least: int, most: int) -> int:
             f"{name} is {shown(value)}; it must be a whole number from {least} to {most}"
         )
     return int(value)
+
+
+def check_number(value: float | Fraction, name: str, least: int, most: int) -> Fraction:
+    """Return a number from `least` to `most` as it is written: 0.1 is a tenth."""
+    known = isinstance(value, (int, float, Fraction, np.integer, np.floating))
+    if not known or isinstance(value, bool) or not least <= value <= most:
+        raise MemplanError(f"{name} is {shown(value)}; it must be a number from {least} to {most}")
+    return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
 
 
 def count_cpus() -> int:

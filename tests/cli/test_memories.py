@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,6 @@ from memories_in_c import draw_program
 
 import memplan as mp
 from memplan.cli import main
-from memplan.errors import MemplanError
 from memplan.memories.text import format_memory, parse_memories
 from memplan.problem import Buffer, Problem
 from memplan.sources.graph_json import write_graph
@@ -108,12 +109,26 @@ def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> 
         ((*ASKED, "--block-limit", "8"), "it is of one memory"),
         ((*ASKED, "--memory", "sram=20"), 'two memories have the name "sram"'),
         ((*ASKED, "--memory", "ddr=20,read=1"), "name the fastest memory, with the lowest costs"),
-        ((*ASKED, "--memory", "d/r=20"), "'d/r=20' is no memory; write NAME=SIZE"),
-        ((*ASKED, "--memory", "ddr="), "'ddr=' is no memory"),
-        ((*ASKED, "--memory", "ddr=many"), "'many' is not a size"),
-        ((*ASKED, "--memory", "ddr=1,reads=4"), "is no memory"),
-        ((*ASKED, "--memory", "ddr=1,read=4,read=5"), "is no memory"),
-        ((*ASKED, "--memory", "ddr=1,read=-4"), "is no memory"),
+        ((*ASKED, "--memory", "d/r=20"), '"d/r" is no memory; write NAME=SIZE'),
+        ((*ASKED, "--memory", "ddr="), "memory \"ddr\": '' is not a size"),
+        ((*ASKED, "--memory", "ddr=many"), "memory \"ddr\": 'many' is not a size"),
+        (
+            (*ASKED, "--memory", "ddr=1,base=4,reads=4"),
+            'memory "ddr": "reads=4" is none of its fields; did you mean "read"?',
+        ),
+        ((*ASKED, "--memory", "ddr=1,read=4,read=5"), 'memory "ddr": "read=5" is given twice'),
+        ((*ASKED, "--memory", "ddr=1,read=-4"), '"read=-4" is no cost of a byte; write 8, 12.5,'),
+        ((*ASKED, "--memory", "ddr=1,read=80MB"), '"read=80MB" is no cost of a byte'),
+        ((*ASKED, "--memory", "ddr=1,read=1/0"), '"read=1/0" is no cost of a byte'),
+        ((*ASKED, "--memory", "ddr=1,base=1.5"), '"base=1.5" needs a whole number'),
+        (
+            ("plan", "net.json", "--memory", "a=10,read=1", "--memory", "b=10,read=8MB/s"),
+            "some costs are rates, such as 80MB/s, and others are numbers",
+        ),
+        (("plan", "net.json", "--reads", "CONV=2"), "it needs --memory"),
+        ((*ASKED, "--reads", "CONV=2"), "there are no operators"),
+        ((*ASKED, "--reads", "CONV=two"), '"CONV=two" does not say how often'),
+        ((*ASKED, "--reads", "A=2", "--reads", "A=3"), 'type "A" read is given twice'),
         ((*ASKED, "--allow", "x=sram"), '"x"'),
         ((*ASKED, "--allow", "a=ddr"), 'buffer "a" may lie in "ddr", but the memories are'),
         ((*ASKED, "--allow", "sram"), "'sram' is not ID=NAME"),
@@ -217,14 +232,38 @@ def test_memories_as_text() -> None:
     assert (second.read, second.write) == (2, 2)
     assert (third.read, third.write, third.base, third.alignment) == (20, 20, 0x3C000000, 32)
     assert (last.read, last.capacity) == (200, None)
+    assert [each.assumed for each in (first, second, third, last)] == [True, False, True, True]
+    assert [each.read for each in parse_memories(("a", "b", "c"))] == [1, 10, 100]
     for memory in (first, second, third, last):
+        known = replace(memory, assumed=False)
+        assert parse_memories([format_memory(memory)]) == (known,)
+
+
+def test_costs_as_rates_are_nanoseconds() -> None:
+    """Tests rates, decimals and fractions, and the memory before the first one with a rate."""
+    sram, psram = parse_memories(("sram=320KiB", "psram=4MiB,read=80MB/s,write=40MB/s"))
+    assert (psram.read, psram.write) == (12.5, 25)
+    assert (sram.read, sram.write, sram.assumed) == (1.25, 2.5, True)
+    slow, slower = parse_memories(("a=1KiB,read=30MB/s", "b=1KiB,write=1MiB/s"))
+    assert (slow.read, slow.write) == (Fraction(100, 3), Fraction(100, 3))
+    assert slower.read == slower.write == Fraction(10**9, 1 << 20)
+    assert parse_memories(("a=1,read=2.5,write=7/3",))[0].write == Fraction(7, 3)
+    for memory in (psram, slow, slower):
         assert parse_memories([format_memory(memory)]) == (memory,)
 
 
-def test_a_memory_of_nothing_is_refused() -> None:
-    """Tests the words for those who call it."""
-    with pytest.raises(MemplanError, match="is no memory"):
-        parse_memories(["=256KiB"])
+def test_what_operators_read_again_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that weights, re-reads and fractional costs give one traffic in plan and verify."""
+    asked = ("plan", str(NETWORK), "--memory", "sram=10KiB", "--memory", "psram=1MiB,read=80MB/s")
+    lines = told(capsys, *asked, "--include", "constants", "--reads", "Relu=2.5", "-o", "plans")
+    assert any("costs" in line and "1.25 in sram, 12.5 in psram" in line for line in lines)
+    assert any("assumed for sram: no cost was given" in line for line in lines)
+    traffic = next(line.split()[1].rstrip(",") for line in lines if line.startswith("traffic"))
+    valid = told(capsys, "verify", str(NETWORK), "plans", "--include", "constants")
+    assert valid[0].endswith(f"traffic {traffic}")
+    path = Path("plans/sram.plan.json")
+    path.write_text(path.read_text().replace("Relu=2.5", "RELU=3"))
+    assert "its `reads` are not those" in refused(capsys, "verify", str(NETWORK), "plans")
 
 
 def test_fit_says_what_is_where_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 from memplan.errors import listed
 from memplan.memories import Assigned, Memory
 from memplan.memories.copies import list_copies
+from memplan.memories.memory import Cost, as_number
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.view.units import exact, lifetime, percent, plural, seconds
@@ -43,15 +44,35 @@ def describe_assigned(found: Assigned, most: int) -> RenderableType:
         amounts = (f"{plan.peak or 0:,}", size, f"{read:,}", f"{written:,}")
         table.add_row(make_name(memory.name), f"{len(plan.ids):,}", *amounts)
     proved = found.status is Status.OPTIMAL
-    bound = "proved: no assignment costs less" if proved else f"at least {found.bound:,}"
+    least = "proved: no assignment costs less" if proved else f"at least {_count(found.bound)}"
     facts = [
-        ("traffic", f"{found.traffic:,}, each byte times its cost; {bound}"),
+        ("costs", _tell_costs(found.memories)),
+        ("traffic", f"{_count(found.traffic)}, each byte times its cost; {least}"),
         *([("moves", _tell_moves(found))] if found.stretches else []),
         ("search", seconds(found.seconds)),
     ]
     return Group(
         table, Text(), list_facts(facts), Text(), Text(tell_both(found)), *_list_slow(found, most)
     )
+
+
+def _count(traffic: Cost) -> str:
+    """Return a number, with two decimals if it is not whole."""
+    number = as_number(traffic)
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.2f}"
+
+
+def _tell_costs(memories: Sequence[Memory]) -> str:
+    """Return what a byte costs in each memory, and whether that was said."""
+    costs = []
+    for memory in memories:
+        read, write = (f"{as_number(cost):.6g}" for cost in (memory.read, memory.write))
+        both = read if read == write else f"{read} to read and {write} to write"
+        costs.append(f"{both} in {memory.name}")
+    guessed = [memory.name for memory in memories if memory.assumed]
+    which = "" if len(guessed) == len(memories) else f" for {listed(guessed, quote=False)}"
+    known = f" (assumed{which}: no cost was given)" if guessed else ""
+    return f"a byte costs {', '.join(costs)}{known}"
 
 
 def _tell_moves(found: Assigned) -> str:
@@ -67,7 +88,7 @@ def _tell_moves(found: Assigned) -> str:
 
 
 def describe_valid(
-    problem: Problem, memories: Sequence[Memory], plans: Sequence[Plan], traffic: int
+    problem: Problem, memories: Sequence[Memory], plans: Sequence[Plan], traffic: float
 ) -> Text:
     """Return what the check of valid plans says, on one line."""
     used = ", ".join(
@@ -75,7 +96,7 @@ def describe_valid(
         for memory, plan in zip(memories, plans, strict=True)
     )
     count = plural(len(problem), "buffer")
-    return Text.assemble(("OK", GOOD), f": {count}, {used}, traffic {traffic:,}")
+    return Text.assemble(("OK", GOOD), f": {count}, {used}, traffic {_count(traffic)}")
 
 
 def count_bytes(found: Assigned) -> list[tuple[int, int]]:
@@ -133,6 +154,8 @@ def tell_both(found: Assigned) -> str:
     least = "proved: no other assignment costs less"
     if found.status is not Status.OPTIMAL:
         least = f"another assignment saves at most {found.gap:.2%}"
+    if any(memory.assumed for memory in found.memories):
+        least += f" if {_tell_costs(found.memories)}"
     return escape_sentence(f"{'; '.join(places)}. {run}; {least}.")
 
 
@@ -150,7 +173,7 @@ def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
     for traffic, id, name, plan in rows[:most]:
         row = found.problem.index(id)
         when = lifetime(int(found.problem.start[row]), int(found.problem.end[row]))
-        amounts = (f"{found.problem.size[row]:,}", f"{plan.offset(id):,}", name, f"{traffic:,}")
+        amounts = (f"{found.problem.size[row]:,}", f"{plan.offset(id):,}", name, _count(traffic))
         table.add_row(make_name(id), when, *amounts)
     if not rows:
         return []

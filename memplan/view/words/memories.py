@@ -27,9 +27,9 @@ def describe_outside(found: Assigned) -> Text:
     total = sum(read + written for read, written in found.accessed.values())
     proof = "proved: no choice has less"
     if found.traffic > found.bound:
-        proof = f"no choice has less than {exact(found.bound)}"
+        proof = f"no choice has less than {exact(int(found.bound))}"
     words = (
-        f"With a second memory, {exact(found.traffic)} of {exact(total)} that a run reads and "
+        f"With a second memory, {exact(int(found.traffic))} of {exact(total)} that a run reads and "
         f"writes would be there; {proof}."
     )
     spans = save_by_more(found.prices[0])
