@@ -1,6 +1,6 @@
 """Reads and writes problems, plans and traces as text files.
 
-The content of a file decides its format: one that begins with `{` or `[` is JSON
+The content of a file decides its format: one that begins with an object or a list of JSON is JSON
 (`memplan.formats.json`), any other is MiniMalloc's CSV (`memplan.formats.minimalloc_csv`). The
 interference graph of a problem is only written (`memplan.formats.interference`).
 """
@@ -8,6 +8,7 @@ interference graph of a problem is only written (`memplan.formats.interference`)
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -23,6 +24,7 @@ from memplan.trace import Trace
 __all__ = [
     "Dialect",
     "choose_format",
+    "is_json",
     "load",
     "load_plan",
     "load_planned",
@@ -69,7 +71,7 @@ def load(path: str | os.PathLike[str], *, capacity: int | None = None) -> Proble
     limit = take_capacity(capacity)
     text = read_text(path)
     name = os.fspath(path)
-    if _is_json(text):
+    if is_json(text):
         return json.read_problem(text, name, capacity=limit)
     return minimalloc_csv.read_problem(text, name, capacity=limit, beside=_read_beside(name))
 
@@ -86,7 +88,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         `path:line: ` and one sentence, for everything that is wrong with the file.
     """
     text, name = read_text(path), os.fspath(path)
-    if _is_json(text):
+    if is_json(text):
         return json.read_plan(text, name)
     return minimalloc_csv.read_plan(text, name, _read_beside(name))
 
@@ -103,7 +105,7 @@ def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
         As `load_plan`, and for a plan in JSON, which has no lifetimes.
     """
     text, name = read_text(path), os.fspath(path)
-    if _is_json(text):
+    if is_json(text):
         json.read_plan(text, name)
         raise FormatError(
             name,
@@ -208,5 +210,10 @@ def _read_beside(name: str) -> str | None:
     return read_text(beside) if os.path.isfile(beside) else None
 
 
-def _is_json(text: str) -> bool:
-    return text.lstrip()[:1] in ("{", "[")
+# Of a list, what comes next counts too: lines of logs begin with a time or a name in brackets.
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\"\]]|$))")
+
+
+def is_json(text: str) -> bool:
+    """Return whether text, or its beginning, is meant as JSON; any other is CSV."""
+    return _JSON.match(text) is not None

@@ -34,7 +34,7 @@ from memplan.formats._records import cell, records
 from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column
-from memplan.problem.dialect import GapColumns, Header, format_gap, parse_gaps
+from memplan.problem.dialect import GapColumns, Header, format_gap, is_header, parse_gaps
 from memplan.problem.intake import GAP_COLUMNS
 
 Dialect = Literal["lower-upper", "start-end", "begin-end"]
@@ -186,9 +186,14 @@ class _Table:
     def of(cls, text: str, name: str, beside: str | None = None) -> _Table:
         comments: list[tuple[int, str]] = []
         found = records(text, name, comments)
-        line, names = next(found, (0, None))
+        try:
+            line, names = next(found, (0, None))
+        except FormatError:  # quotes as no header has them
+            line, names = 0, [""]
         if names is None:
             raise FormatError(name, "the file has no header and no rows")
+        if not is_header(names):
+            raise _refuse_text(text, name)
         try:
             header = Header.of(names)
         except ProblemError as error:
@@ -342,6 +347,18 @@ def _make_plan(table: _Table) -> Plan:
             end=end,
             **claims,
         )
+
+
+def _refuse_text(text: str, name: str) -> FormatError:
+    """Return what is said of text that is no table of buffers."""
+    lines = enumerate(text.splitlines(), 1)
+    at, first = next(each for each in lines if each[1].strip() and each[1][0] != "#")
+    return FormatError(
+        name,
+        f"this is no table of buffers, but begins with {quoted(first.strip())}; give a model, a "
+        "trace or a dump, or a problem as JSON or as CSV, whose header is id,lower,upper,size",
+        line=at,
+    )
 
 
 def _describe_count(fields: list[str], names: list[str]) -> str:

@@ -83,6 +83,11 @@ class Header:
         return cls(names, names["end"] == "end")
 
 
+def is_header(names: Iterable[str]) -> bool:
+    """Return whether these are the columns of a table of buffers, if not all of them are right."""
+    return sum(name in _FIELD_OF for name in names) > 1
+
+
 def parse_gaps(cells: Iterable[str], inclusive: bool, label: Label) -> GapColumns:
     """Parse cells such as `3-7@0:128 9-12` into the gap columns of `Problem.from_arrays`.
 

@@ -233,8 +233,8 @@ def detect(path: str | os.PathLike[str]) -> str:
         known = "ONNX, TFLite, torch.export, XLA dumps and CUDA memory snapshots"
         message = f"this is a binary file of an unknown format; memplan reads {known}"
         raise FormatError(str(path), message)
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return "json" if text[:1] in (b"{", b"[") else "csv"
+    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    return "json" if formats.is_json(text) else "csv"
 
 
 def find_extra(path: str | os.PathLike[str]) -> str | None:

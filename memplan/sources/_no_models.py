@@ -45,6 +45,117 @@ _COMPRESSED: Final = (
     (b"\xfd7zXZ\0", "xz", "xz --decompress --keep"),
     (b"\x28\xb5\x2f\xfd", "zstd", "zstd --decompress"),
 )
+# Logs and reports: what they mention, what they are, and what to give in their place. The first row
+# that matches counts.
+_LOGS: Final = (
+    (
+        r"\bPyTorch CUDA memory summary|OutOfMemoryError|(?:CUDA|HIP) out of memory"
+        r"|CUDA error: out of memory",
+        "a log of PyTorch, which has no lifetimes of tensors",
+        ("in Python, record a snapshot of the allocator:", *_SNAPSHOT),
+    ),
+    (
+        r"\biree[-_/]|\bIREE\b",
+        "a log of IREE, which has no lifetimes of buffers",
+        ("plan the model that it compiled:", "memplan plan model.onnx"),
+    ),
+    (
+        r"XlaRuntimeError|BufferAssignment|buffer assignment|jaxlib|/xla/|XLA Label"
+        r"|hlo_rematerialization|RESOURCE_EXHAUSTED|cumulative_size; total_size"
+        r"|^Allocations sorted by size|Total hbm usage|Program hbm requirement|HLO temp\b"
+        r"|CompiledMemoryStats\(|temp_size_in_bytes|Exceeded hbm capacity|memory space hbm",
+        "a log of XLA, which has no lifetimes of buffers",
+        (
+            "let XLA dump its buffer assignment; a file *after_optimizations*.hlo.pb of the dump, "
+            "or *buffer-assignment.txt with *live-range.txt beside it, has what a plan needs, and "
+            "so has the folder:",
+            *XLA_DUMP,
+        ),
+    ),
+    (
+        r"Required memory for activation in bytes|\bexecutorch:\w+\.(?:cpp|h)\b|\bexecutorch/"
+        r"|Memory allocation failed: \d+ ?B requested",
+        "a log of ExecuTorch, which has no lifetimes of tensors",
+        (
+            "plan the exported program, or use memplan as the planner when the program is made:",
+            "memplan plan model.pt2",
+            "planning = MemoryPlanningPass(memplan.targets.executorch.planner())",
+        ),
+    ),
+    (
+        r"\bkTfLite(?:ArenaRw|ArenaRwPersistent|MmapRo|Dynamic)\b"
+        r"|^Interpreter has \d+ (?:subgraphs?|tensors)|^-+\s*Subgraph-\d+ has \d+ tensors"
+        r"|Inference timings in us|The input model file size \(MB\)",
+        "a report of TFLite's interpreter, which has no lifetimes of tensors",
+        ("plan the model that it ran:", "memplan plan model.tflite"),
+    ),
+    (
+        r"AllocateTensors\(\) failed|Failed to (?:resize|allocate tail|allocate) "
+        r"|Arena size is too small|tensor arena|Invoke failed"
+        r"|\[RecordingMicroAllocator\]|micro_allocator|Arena allocation (?:total|head|tail)",
+        "a log of TFLite Micro",
+        ("plan the model that it ran, and see what its arena needs:", "memplan plan model.tflite"),
+    ),
+    (
+        r"\bllama_(?:context|model|kv_cache|new_context|init|memory|model_load)\w*:|\bllm_load_\w+:"
+        r"|\bggml_\w+:|\bload_tensors:|compute buffer size\b|\bprint_info:",
+        "a log of llama.cpp, which has sizes and no lifetimes",
+        (
+            "write the list of what ggml's allocator did (memplan_ggml_observe, docs/ggml.md), and "
+            "plan that:",
+            "memplan plan graph.events",
+        ),
+    ),
+    (
+        r"\[TRT\]|\bTensorRT\b|\btrtexec\b|\[MemUsage(?:Change|Stats)\]"
+        r"|Total (?:Activation|Scratch|Weights|(?:Host|Device) Persistent) Memory",
+        "a log of TensorRT, which has no lifetimes of tensors",
+        ("plan the model that it was built from:", "memplan plan model.onnx"),
+    ),
+    (
+        r"^Network summary for |Accelerator configuration\s|\baccelerator_configuration\b"
+        r"|Total (?:SRAM|DRAM|On-chip Flash|Off-chip Flash) used\b|\bEthos_U\d"
+        r"|^Start Time -\s+End Time:|#\s+Tensor Allocation for mem_area",
+        "a report of Vela, which memplan does not read",
+        ("plan the file that Vela wrote:", "memplan plan model_vela.tflite"),
+    ),
+    (
+        r"\bST Edge AI\b|\bSTM(?:32)?\.?AI\b|X-CUBE-AI|\bstedgeai\b|Exec/report summary",
+        "a report of ST Edge AI, which has no lifetimes of tensors",
+        ("plan the model that it was made from:", "memplan plan model.tflite"),
+    ),
+    (
+        r"^\[Step \d+/\d+\]|\bOpenVINO\b|\bbenchmark_app\b",
+        "a log of OpenVINO, which has no lifetimes of tensors",
+        ("plan the model that it ran:", "memplan plan model.xml"),
+    ),
+    (
+        r"\bTVMError\b|\btvm(?:::|\.error|\.relay|\.tir|/src/)",
+        "a log of TVM, which has no lifetimes of buffers",
+        ("plan the model that it compiled:", "memplan plan model.onnx"),
+    ),
+    (
+        r"BFCArena|onnxruntime|OrtException",
+        "a log of onnxruntime",
+        ("plan the model that it ran:", "memplan plan model.onnx"),
+    ),
+    (
+        r"bfc_allocator|OOM when allocating tensor|ResourceExhaustedError",
+        "a log of TensorFlow",
+        ("convert the model to TFLite or ONNX, and plan that",),
+    ),
+    (
+        r"\bNVIDIA-SMI\b|\bnvidia-smi\b",
+        "what nvidia-smi says of whole processes, without their tensors",
+        ("in Python, record a snapshot of PyTorch's allocator:", *_SNAPSHOT),
+    ),
+    (
+        r"^Traceback \(most recent call last\):",
+        "a traceback of Python",
+        ("plan the model, trace or problem that the program used",),
+    ),
+)
+
 NO_MODELS: Final = (
     ForeignFormat(
         is_text(r"version https://git-lfs\.github\.com/spec"),
@@ -180,48 +291,5 @@ NO_MODELS: Final = (
             "memplan plan FOLDER",
         ),
     ),
-    ForeignFormat(
-        mentions(
-            r"XlaRuntimeError|BufferAssignment OOM|buffer assignment|jaxlib|/xla/|XLA Label"
-            r"|hlo_rematerialization|RESOURCE_EXHAUSTED"
-        ),
-        "a log of XLA, which has no lifetimes of buffers",
-        (
-            "let XLA dump its buffer assignment; a file *after_optimizations*.hlo.pb of the dump, "
-            "or *buffer-assignment.txt with *live-range.txt beside it, has what a plan needs, and "
-            "so has the folder:",
-            *XLA_DUMP,
-        ),
-    ),
-    ForeignFormat(
-        mentions(
-            r"OutOfMemoryError|(?:CUDA|HIP) out of memory|CUDA error: out of memory"
-            r"|PyTorch CUDA memory summary"
-        ),
-        "a log of PyTorch, which has no lifetimes of tensors",
-        ("in Python, record a snapshot of the allocator:", *_SNAPSHOT),
-    ),
-    ForeignFormat(
-        mentions(
-            r"AllocateTensors\(\) failed|Failed to (?:resize|allocate tail|allocate) "
-            r"|Arena size is too small|tensor arena|Invoke failed"
-        ),
-        "a log of TFLite Micro",
-        ("plan the model that it ran, and see what its arena needs:", "memplan plan model.tflite"),
-    ),
-    ForeignFormat(
-        mentions(r"BFCArena|onnxruntime|OrtException"),
-        "a log of onnxruntime",
-        ("plan the model that it ran:", "memplan plan model.onnx"),
-    ),
-    ForeignFormat(
-        mentions(r"bfc_allocator|OOM when allocating tensor|ResourceExhaustedError"),
-        "a log of TensorFlow",
-        ("convert the model to TFLite or ONNX, and plan that",),
-    ),
-    ForeignFormat(
-        mentions(r"^Traceback \(most recent call last\):"),
-        "a traceback of Python",
-        ("plan the model, trace or problem that the program used",),
-    ),
+    *(ForeignFormat(mentions(pattern), what, steps) for pattern, what, steps in _LOGS),
 )

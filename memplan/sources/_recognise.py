@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from memplan import formats
+from memplan.problem.dialect import is_header
+
 __all__ = [
     "COMMENTS",
     "ForeignFormat",
@@ -83,16 +86,18 @@ def is_text(pattern: str) -> Matches:
 # Of XML; one comment ends at its first "-->", or the time to match many would explode.
 COMMENTS: Final = r"(?:<!--(?:(?!-->)(?s:.))*-->\s*)*"
 
-# What CSV and JSON of ours begin with: such a file may mention anything in its names.
-_OURS = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*"
-    rb"(?:[{\[]|#(?!include|define|if|pragma)|[^\n]*\b(?:lower|upper|start|begin|end)\b\s*,)"
-)
+
+def _is_ours(head: bytes) -> bool:
+    """Return whether text may be CSV or JSON of ours, which may have anything in its names."""
+    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    rows = (line for line in text.splitlines() if line.strip() and line[0] != "#")
+    header = re.split(r"[,;\t]", next(rows, ""))
+    return formats.is_json(text) or is_header(name.strip(' "') for name in header)
 
 
 def mentions(pattern: str) -> Matches:
     """Return a test for text with a pattern anywhere in its beginning, but for CSV and JSON."""
     wanted = re.compile(pattern.encode(), re.MULTILINE)
     return lambda head, path: (
-        b"\0" not in head and not _OURS.match(head) and wanted.search(head) is not None
+        b"\0" not in head and wanted.search(head) is not None and not _is_ours(head)
     )

@@ -95,7 +95,7 @@ def test_standard_input_is_described(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"what is this\n", "unknown column"),
+        (b"what is this\n", "this is no table of buffers"),
         (b"GGUF" + bytes(60), "GGUF"),
         (b"", "is empty"),
         (b'{"a": 1}', "is JSON, but not of memplan"),

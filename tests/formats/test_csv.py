@@ -365,7 +365,11 @@ class TestBadFiles:
             ("id,lower,upper,size,size", 'p.csv:1: column "size" occurs twice'),
             ("id,lower,upper,size,color", 'p.csv:1: unknown column "color"; known are id, '),
             ("id,lower,upper,Size", 'p.csv:1: unknown column "Size"'),
-            ("b1,0,3,4", 'p.csv:1: unknown column "b1"'),
+            ("b1,0,3,4", 'p.csv:1: this is no table of buffers, but begins with "b1,0,3,4"; give'),
+            ("ID,Start,End", "p.csv:1: this is no table of buffers"),
+            ("[00:01] ready", "p.csv:1: this is no table of buffers"),
+            ('the "head" of a log', "p.csv:1: this is no table of buffers"),
+            ('a "quote', "p.csv:1: this is no table of buffers"),
             ("id;lower;upper;Size", 'p.csv:1: unknown column "Size"'),
         ],
     )

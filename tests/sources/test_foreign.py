@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.errors import FormatError
+from memplan.formats import save
 from memplan.sources import detect, foreign, load
 
 
@@ -309,6 +310,85 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
     "TFLM": ("log", b"AllocateTensors() failed\n", "a log of TFLite Micro", "memplan plan model"),
     "onnxruntime": ("log", b"E onnxruntime BFCArena::AllocateRaw", "a log of onnx", "memplan plan"),
     "TensorFlow": ("log", b"W tensorflow bfc_allocator.cc:1 ran out", "a log of Te", "convert the"),
+    "ExecuTorch": (
+        "log",
+        b"Required memory for activation in bytes:  [0, 4096, 64]\n",
+        "a log of ExecuTorch",
+        "memplan plan model.pt2",
+    ),
+    "ExecuTorch, running": (
+        "log",
+        b"E 00:00:00.1 executorch:memory_allocator.h:88] Memory allocation failed: 9B requested\n",
+        "a log of ExecuTorch",
+        "targets.executorch.planner()",
+    ),
+    "TensorRT, log": (
+        "log",
+        b"[TRT] [I] Total Activation Memory: 1098907648 bytes\n",
+        "a log of TensorRT",
+        "memplan plan model.onnx",
+    ),
+    "trtexec": ("log", b"[11/27/2026-10:00:00] [I] [TRT] Total Scratch", "a log of Tens", "onnx"),
+    "TFLite": (
+        "state.txt",
+        b"Interpreter has 1 subgraphs.\n\n-----------Subgraph-0 has 65 tensors and 31 nodes---\n",
+        "a report of TFLite's interpreter",
+        "memplan plan model.tflite",
+    ),
+    "TFLite, tensors": (
+        "state.txt",
+        b"Tensor   0 input   kTfLiteInt8  kTfLiteArenaRw  602112 / 0.57 [1,224,224,3]\n",
+        "a report of TFLite's interpreter",
+        "memplan plan model.tflite",
+    ),
+    "llama.cpp": (
+        "log",
+        b"llama_context:      CUDA0 compute buffer size =   304.00 MiB\n",
+        "a log of llama.cpp",
+        "memplan plan graph.events",
+    ),
+    "ggml": ("log", b"ggml_gallocr_reserve_n: reallocating CUDA0 buffer\n", "llama.cpp", ".events"),
+    "Vela": (
+        "log",
+        b"\nNetwork summary for m\nAccelerator configuration  Ethos_U55_256\n",
+        "a report of Vela",
+        "memplan plan model_vela.tflite",
+    ),
+    "Vela, addresses": (
+        "log",
+        b"####\n#  Tensor Allocation for mem_area Sram\nStart Time -    End Time: Start Addr\n",
+        "a report of Vela",
+        "_vela.tflite",
+    ),
+    "Vela, table": (
+        "m_summary.csv",
+        b"experiment,network,accelerator_configuration,system_config\n",
+        "a report of Vela",
+        "_vela.tflite",
+    ),
+    "XLA, usage": (
+        "usage.txt",
+        b"BufferAssignment usage:\nTotal bytes used: 2048 (2.0KiB)\n",
+        "a log of XLA",
+        "memplan plan dump",
+    ),
+    "XLA, TPU": ("log", b"Total hbm usage >= 25.9G:\n    reserved 530M\n", "a log of XLA", "dump"),
+    "JAX, statistics": (
+        "log",
+        b"CompiledMemoryStats(generated_code_size_in_bytes=0, temp_size_in_bytes=64)\n",
+        "a log of XLA",
+        "dump",
+    ),
+    "IREE": (
+        "log",
+        b"iree/runtime/src/iree/hal/allocator.c:1: RESOURCE_EXHAUSTED; failed\n",
+        "a log of IREE",
+        "memplan plan model.onnx",
+    ),
+    "ST": ("report.txt", b"ST Edge AI Core v2.0.0\n", "a report of ST Edge AI", "model.tflite"),
+    "OpenVINO": ("log", b"[Step 1/11] Parsing and validating\n", "a log of OpenVINO", "model.xml"),
+    "TVM": ("log", b"TVMError: Check failed: (data) is false\n", "a log of TVM", "model.onnx"),
+    "nvidia-smi": ("smi.txt", b"| NVIDIA-SMI 550.54  Driver |\n", "what nvidia-smi", "snapshot"),
     "traceback": (
         "log",
         b"Traceback (most recent call last):\n File",
@@ -362,8 +442,13 @@ def test_no_text_takes_long(data: bytes, tmp_path: Path) -> None:
 def test_names_in_ours_mean_nothing(tmp_path: Path) -> None:
     """Tests that a buffer may be called as in a log."""
     path = tmp_path / "p.csv"
-    path.write_text("id,lower,upper,size\nOutOfMemoryError,0,1,4\njaxlib,0,1,4\n")
-    assert load(path).problem.ids == ("OutOfMemoryError", "jaxlib")
+    names = ("OutOfMemoryError", "jaxlib", "tensor arena", "[TRT]", "ggml_add: x")
+    for head, separator in (("", ","), ("# TensorRT\n\n", ";"), ("", "\t")):
+        rows = [("size", "id", "start", "end"), *(("4", name, "0", "1") for name in names)]
+        path.write_text(head + "\n".join(map(separator.join, rows)))
+        assert load(path).problem.ids == names
+    save(load(path), path, format="json")
+    assert load(path).problem.ids == names
 
 
 def test_folders_say_what_is_in_them(tmp_path: Path) -> None:

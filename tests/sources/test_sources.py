@@ -137,7 +137,10 @@ class TestBadFiles:
             ),
             (b"\xff\xfe\xfd", "is not UTF-8 text"),
             (b"{}", "is JSON, but not of memplan"),
-            (b"hello\n", "unknown column"),
+            (b"hello\n", "this is no table of buffers"),
+            (b"[INFO] ready\n", "this is no table of buffers"),
+            (b"[1, 2]\n", "this is no table of buffers"),
+            (b'["a", 2]\n', "is JSON, but not of memplan"),
         ],
     )
     def test_nobody_knows_it(self, tmp_path: Path, data: bytes, sentence: str) -> None:
