@@ -291,7 +291,8 @@ def command(
     if out is not None and not found.has_offsets:
         output.message(f"no plan was found; {out} was not changed")
     if proof is not None and not found.stats.get("proof"):
-        output.message(f"no complete proof was found; {proof} was not changed")
+        why = "no complete proof was found" if found.peak != 0 else "a peak of 0 needs no proof"
+        output.message(f"{why}; {proof} was not changed")
     raise typer.Exit(output.exit_code(found, interrupted))
 
 

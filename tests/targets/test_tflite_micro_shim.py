@@ -19,7 +19,7 @@ from memplan.plan import Plan
 from memplan.solvers import solve
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import load
-from memplan.targets.tflite_micro import shim_header
+from memplan.targets.tflite_micro import apply, shim_header
 from memplan.yardsticks.tflite_micro import Request, list_requests
 
 MODELS = [path for path in models() if not any(find_folded(load(path)).values())]
@@ -114,12 +114,28 @@ def test_the_header_compiles_and_has_the_layout_of_the_struct(
     assert [int(line) for line in run.stdout.split()] == entries(header)[0]
 
 
-def test_a_name_that_is_none_in_c_is_refused(tmp_path: Path) -> None:
-    """Tests a name with a hyphen."""
+@pytest.mark.parametrize("name", ["my-plan", "2nd", "", "int", "class", "xor", "uint8_t", "plän"])
+def test_a_name_that_is_none_in_c_is_refused(tmp_path: Path, name: str) -> None:
+    """Tests names with a hyphen or a digit in front, words of C and C++, and types."""
     path = tmp_path / "model.tflite"
     path.write_bytes(Writer().write(chain("RELU")))
-    with pytest.raises(MemplanError, match='"my-plan" is not a valid name in C'):
-        shim_header(path, name="my-plan")
+    with pytest.raises(MemplanError, match=f'"{name}" is not a valid name in C'):
+        shim_header(path, name=name)
+
+
+def test_a_plan_is_as_large_as_tflm_counts(tmp_path: Path) -> None:
+    """Tests two tensors of nearly 2^30 bytes, and two of 2^30, which no header holds."""
+    path, side = tmp_path / "model.tflite", 1 << 14
+    path.write_bytes(Writer().write(chain("RELU", shape=(side, side - 1))))
+    offsets, peak = entries(shim_header(path))
+    assert sorted(offsets) == [0, 4 * side * (side - 1)]
+    assert peak == 8 * side * (side - 1)
+    path.write_bytes(Writer().write(chain("RELU", shape=(side, side))))
+    with pytest.raises(MemplanError, match=r"2147483648 bytes; TFLM counts up to 2\^31 - 1"):
+        shim_header(path)
+    with pytest.raises(MemplanError, match=r"TFLM counts up to 2\^31 - 1"):
+        apply(path, tmp_path / "out.tflite")
+    assert not (tmp_path / "out.tflite").exists()
 
 
 def test_a_plan_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ scratch, as `memplan.yardsticks.tflite_micro.list_requests` yields them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -20,12 +19,10 @@ from memplan.sources.tflite.boards import Board, put_on_board
 from memplan.sources.tflite.graph import find_folded, find_handles, round_up
 from memplan.sources.tflite.kernels import list_scratch
 from memplan.sources.tflite.model import Model, load
-from memplan.targets._c_names import escape_comment
+from memplan.targets._c_names import escape_comment, is_free
 from memplan.targets.tflite_micro.planning import Places, find_offsets, get_layout, plan_file
 
 __all__ = ["order_offsets", "shim_header"]
-
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _HEADER = """\
 /* Offsets of {model} for TensorFlow Lite Micro, made by memplan.
@@ -97,11 +94,11 @@ def shim_header(
     PlanError
         If the plan does not fit this model.
     MemplanError
-        If the name is not an identifier of C, the plan is above 2^31 - 1 bytes, or the file has
-        packed weights (`apply` unpacks them).
+        If a variable of C and C++ may not have the name, the plan is above 2^31 - 1 bytes, or the
+        file has packed weights (`apply` unpacks them).
     """
-    if not _IDENTIFIER.fullmatch(name):
-        raise MemplanError(f"{quoted(name)} is not a valid name in C")
+    if not is_free(name):
+        raise MemplanError(f"{quoted(name)} is not a valid name in C and C++")
     stored = load(model)
     if any(find_folded(stored).values()):
         raise MemplanError(
