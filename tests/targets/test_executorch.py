@@ -341,6 +341,29 @@ def test_programs_compute_the_same_in_no_more_memory(network: Any) -> None:
     assert not torch.allclose(*answers, rtol=0.1, atol=0.1), "the input hardly matters"
 
 
+def test_programs_at_the_edges_run() -> None:
+    """Tests a program of one operator, one without elements, and one of no operator at all."""
+    pytest.importorskip("executorch.exir")
+    pytest.importorskip("executorch.runtime")
+    import torch
+
+    class Program(torch.nn.Module):
+        def __init__(self, count: int) -> None:
+            super().__init__()
+            self.count = count
+
+        def forward(self, x: Any) -> Any:
+            for _ in range(self.count):
+                x = x + 1
+            return x
+
+    for count, shape in ((0, (2, 3)), (1, (2, 3)), (3, (0, 4)), (3, ())):
+        given = torch.ones(shape)
+        ours = compiled(Program(count).eval(), (given,), planner())
+        audit(ours)
+        assert torch.equal(run(ours, (given,)), given + count)
+
+
 @pytest.mark.parametrize("with_suite", [False, True])
 def test_a_choice_survives_the_next_one(with_suite: bool) -> None:
     """Tests results of branches that are read after other branches ran, nested ones included."""

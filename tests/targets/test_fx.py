@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from memplan.plan import Status  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.runtime.torch.extension import load as load_slab  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
+from memplan.sources import load  # noqa: E402
 from memplan.targets import fx  # noqa: E402
 from memplan.yardsticks.torch_run import measure_run  # noqa: E402
 
@@ -52,6 +54,23 @@ def test_the_measured_peak_falls_as_said() -> None:
     assert torch.equal(program.module()(x), expected)
     again = fx.reorder(program)
     assert not again.moved
+
+
+def test_a_file_keeps_the_order(tmp_path: Path) -> None:
+    """Tests a `.pt2` of the new order, which is loaded and run: bits, nodes and the peak."""
+    x = torch.randn(64, 64)
+    program = exported(fan, x)
+    expected = program.module()(x)
+    found = fx.reorder(program)
+    torch.export.save(program, tmp_path / "ordered.pt2")
+    loaded = torch.export.load(tmp_path / "ordered.pt2")
+    assert names(loaded) == names(program)
+    assert torch.equal(loaded.module()(x), expected)
+    assert (
+        measure_run(loaded, (x,)).peak
+        == found.peak
+        == load(tmp_path / "ordered.pt2").problem.max_load
+    )
 
 
 def test_a_slab_of_the_order_is_smaller() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,17 @@ def test_the_measured_peak_falls(decomposed: bool) -> None:
     assert after.peak < 0.4 * before.peak
     assert 0 < found.extra <= 0.2
     torch.testing.assert_close(program.module()(x), expected)
+
+
+def test_a_file_keeps_the_bands(tmp_path: Path) -> None:
+    """Tests a `.pt2` in bands, which is loaded and run: the bits of the program, and its load."""
+    x = torch.randn(1, 3, 64, 64)
+    program = export(network(), x)
+    found = target.put_in_bands(program, max_extra=0.2)
+    torch.export.save(program, tmp_path / "bands.pt2")
+    loaded = torch.export.load(tmp_path / "bands.pt2")
+    assert torch.equal(loaded.module()(x), program.module()(x))
+    assert measure_run(loaded, (x,)).load == found.peak
 
 
 def test_a_result_is_joined_and_inputs_may_be_read_twice() -> None:

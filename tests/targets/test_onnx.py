@@ -299,3 +299,42 @@ def test_a_note_says_that_the_runtime_has_another_order(tmp_path: Path) -> None:
     assert not read(path, Options(runtime_order=True)).notes
     same = light("light_squeezenet")
     assert read(same, Options()).notes == ()
+
+
+def at_the_edges() -> dict[str, Any]:
+    """Return models without an operator, with one, without elements, and with any names."""
+    ends = [value("x", [4])], [value("y", [4])]
+    empty = [value("x", [0, 4])], [value("y", [0, 4])]
+    odd = ["in put", 'a"b', "*/", "漢字", "x" * 300, "\\u0041", "line\nbreak", "-o"]
+    last = ["z", "q w"]
+    wide = [
+        onnx.helper.make_node("Concat", [odd[0]] * 8, [name], name, axis=0) for name in odd[1:5]
+    ]
+    sums = [
+        onnx.helper.make_node("ReduceSum", [one], [other], keepdims=0)
+        for one, other in zip(odd[1:5], [*odd[5:], last[0]], strict=True)
+    ]
+    joined = onnx.helper.make_node("Sum", [*odd[5:], last[0]], [last[1]])
+    return {
+        "nothing": model([], [value("x", [4])], [value("x", [4])]),
+        "one": model([node("Relu", "x", "y")], *ends),
+        "no elements": model([node("Relu", "x", "a"), node("Tanh", "a", "y")], *empty),
+        "names": model([*wide, *sums, joined], [value(odd[0], [64, 4])], [value(last[1], [])]),
+    }
+
+
+@pytest.mark.parametrize("options", [["--order"], ["--recompute", "-c", "1MiB"], ["--bands"]])
+def test_models_at_the_edges_run(tmp_path: Path, options: list[str]) -> None:
+    """Tests bits of what `apply` writes of them, and what it writes again of that."""
+    for name, made in at_the_edges().items():
+        path, out = saved(made, tmp_path), tmp_path / "out.onnx"
+        feeds = {
+            each.name: np.ones([one.dim_value for one in each.type.tensor_type.shape.dim], "f4")
+            for each in made.graph.input
+        }
+        for given in (path, out):
+            again = tmp_path / "again.onnx"
+            assert main(["apply", str(given), "-o", str(again), *options]) == 0, name
+            again.replace(out)
+            for one, other in zip(run(out, feeds)[1], run(path, feeds)[1], strict=True):
+                assert one.tobytes() == other.tobytes()

@@ -280,3 +280,23 @@ def test_without_tflm_the_heads_are_re_implemented(
     monkeypatch.setattr(runtime, "ask", lambda *_: None)
     applied = apply(small(tmp_path), tmp_path / "out.tflite", in_place=False)
     assert (applied.after.how, applied.after.bytes) == ("re-implemented", 128)
+
+
+def test_files_at_the_edges_run(tmp_path: Path) -> None:
+    """Tests files without an operator, with one, and with names of all sorts and none."""
+    pytest.importorskip("tflite_micro")
+    many = chain("RELU", "TANH", "NEG", "RELU")
+    names = ('a"b', "*/", "漢字\n", "", "x" * 4000)
+    main = many.subgraphs[0]
+    tensors = tuple(
+        replace(tensor, name=name) for tensor, name in zip(main.tensors, names, strict=True)
+    )
+    named = replace(many, subgraphs=(replace(main, tensors=tensors),))
+    for model in (chain(), chain("RELU"), named):
+        path, out = small(tmp_path, model), tmp_path / "out.tflite"
+        apply(path, out)
+        arena = minimal_arena(out)
+        assert arena is not None
+        expected = ran(path, 1 << 20)
+        assert expected
+        assert ran(out, arena) == expected
