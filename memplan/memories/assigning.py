@@ -66,9 +66,9 @@ def assign(
         nine times the picture, and once the weights.
     residency
         Whether a buffer whose home is a slow memory may be in a faster one for some time. Its bytes
-        are copied there and back, which costs what reading and writing them costs. Its home has
-        room for all, and keeps its place. Groups, buffers with gaps, listed conflicts and what a
-        program keeps from run to run (constants and variables) stay.
+        are copied there and back, which costs what reading and writing them costs. Its home is any
+        memory with room for all, and keeps its place. Groups, buffers with gaps, listed conflicts
+        and what a program keeps from run to run (constants and variables) stay.
     timeout, nodes
         When to stop the search; see `memplan.solve`. By default it stops after a fixed amount of
         work.

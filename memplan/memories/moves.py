@@ -9,7 +9,7 @@ cost less, minus its copies; a run over all accesses saves the copy back too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from memplan.memories.memory import Memory
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 
-__all__ = ["Run", "can_move", "list_runs"]
+__all__ = ["Run", "can_move", "list_runs", "most_saved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Run:
     ----------
     row
         The buffer.
+    home, memory
+        From which memory to which one, by number.
     number
         Of its first access, from 1.
     start, end
@@ -39,6 +41,8 @@ class Run:
     """
 
     row: int
+    home: int
+    memory: int
     number: int
     start: int
     end: int
@@ -59,11 +63,19 @@ def can_move(problem: Problem) -> list[bool]:
 
 
 def list_runs(
-    problem: Problem, row: int, accesses: Sequence[Access], home: Memory, fast: Memory
+    problem: Problem,
+    row: int,
+    accesses: Sequence[Access],
+    memories: Sequence[Memory],
+    at_home: int,
+    in_fast: int,
 ) -> Iterator[tuple[Run, int]]:
-    """Yield each run of a buffer that saves something, with what it saves."""
+    """Yield each run of a buffer that saves something, with what it saves.
+
+    A run over a whole life without copies is left out, because the faster memory is its home then.
+    """
     size, start, end = (int(each[row]) for each in (problem.size, problem.start, problem.end))
-    # The costs are whole numbers.
+    home, fast = memories[at_home], memories[in_fast]  # whose costs are whole numbers
     fetch, store = int(size * (home.read + fast.write)), int(size * (fast.read + home.write))
     less_read, less_written = int(home.read - fast.read), int(home.write - fast.write)
     saved = np.cumsum(
@@ -79,9 +91,19 @@ def list_runs(
             is_changed |= accesses[last].written > 0
             stored = is_changed and _is_needed(accesses[last + 1 :], size, end, accesses[-1].time)
             worth = int(saved[last + 1] - saved[first]) - fetch * fetched - store * stored
-            if worth > 0:
-                times = access.time, accesses[last].time + 1
-                yield Run(row, first + 1, *times, fetched, stored), worth
+            times = access.time, accesses[last].time + 1
+            is_home = times == (start, end) and not (fetched or stored)
+            if worth > 0 and not is_home:
+                yield Run(row, at_home, in_fast, first + 1, *times, fetched, stored), worth
+
+
+def most_saved(runs: Iterable[tuple[Run, int]]) -> int:
+    """Return the most that runs of one buffer save which share no moment."""
+    best: dict[int, int] = {}  # by end, rising: the most that is saved until then
+    for run, worth in sorted(runs, key=lambda each: (each[0].end, each[0].start)):
+        before = max((saved for end, saved in best.items() if end <= run.start), default=0)
+        best[run.end] = max(best.get(run.end, 0), before + worth)
+    return max(best.values(), default=0)
 
 
 def _is_needed(later: Sequence[Access], size: int, end: int, last: int) -> bool:

@@ -9,7 +9,7 @@ addresses do not suit them all, are refused together from then on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -21,8 +21,9 @@ from memplan.memories.accesses import Access
 from memplan.memories.assigned import Price, Stretch
 from memplan.memories.filling import Filling, fill_memory, is_simple
 from memplan.memories.mending import mend_memory
-from memplan.memories.moves import Run, can_move, list_runs
-from memplan.memories.question import Item, Question
+from memplan.memories.moves import Run
+from memplan.memories.places import list_places
+from memplan.memories.question import Question
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
@@ -41,6 +42,7 @@ _MOST_LEFT_OUT: Final = 64  # places of a set from which single ones are left ou
 _MOST_REFUSED: Final = 500  # sets of units that do not fit together
 _MOST_LARGE: Final = 20  # of them with so many places that each excludes hardly any choice
 _MOST_WORTH: Final = 1 << 53  # in the core
+_MOST_TIED: Final = 64  # buffers that are tried one by one
 _MOST_MEMORIES: Final = 16  # in the core
 
 
@@ -103,29 +105,6 @@ def choose_items(
     return choice.worth, np.flatnonzero(np.asarray(choice.chosen))
 
 
-@dataclass(slots=True)
-class _Places:
-    """The places among which the core chooses: a unit in a memory each, at home or in a run."""
-
-    unit: list[int] = field(default_factory=list)
-    memory: list[int] = field(default_factory=list)
-    worth: list[int] = field(default_factory=list)
-    item: list[Item] = field(default_factory=list)
-    run: list[Run | None] = field(default_factory=list)
-    refused: list[list[int]] = field(default_factory=list)  # sets of them that do not fit together
-    homes: dict[tuple[int, int], int] = field(default_factory=dict)  # by unit and memory: its place
-
-    def add(self, unit: int, memory: int, worth: int, item: Item, run: Run | None = None) -> None:
-        """Add a place."""
-        if run is None:
-            self.homes[unit, memory] = len(self.unit)
-        self.unit.append(unit)
-        self.memory.append(memory)
-        self.worth.append(worth)
-        self.item.append(item)
-        self.run.append(run)
-
-
 class _Search:
     """One call of `assign`."""
 
@@ -149,24 +128,22 @@ class _Search:
                 self._whole[memory] = plan
         self._apart = {unit for pair in question.apart for unit in pair}
         self._free = [self._find_free(unit) for unit in range(len(question.units))]
+        self._places = list_places(question, self._whole, self._free, accesses)
+        # What each unit costs where it may always lie; at most, if that is nowhere.
+        self._out = self._places.out
         self._chosen_in = [
-            m for m in range(len(question.memories)) if self._apart or m not in self._whole
+            m
+            for m in range(len(question.memories))
+            if self._apart or m not in self._whole or m in self._places.memory
         ]
         if len(self._chosen_in) > _MOST_MEMORIES:
             raise MemplanError(
                 f"the choice is between {len(self._chosen_in)} memories; at most {_MOST_MEMORIES} "
                 "may have less room than all buffers need"
             )
-        # What each unit costs where it may always lie; at most, if that is nowhere.
-        self._out = [
-            max(cost for cost in costs if cost is not None) if free is None else costs[free] or 0
-            for costs, free in zip(question.cost, self._free, strict=True)
-        ]
-        self._places = self._list_places()
-        if accesses is not None:
-            self._add_runs(accesses)
         if sum(self._places.worth) > _MOST_WORTH:
             raise MemplanError("the accesses cost more than 2^53 together; take a coarser unit")
+        self._given_refused = len(self._places.refused)
         # By memory: bytes that the choice leaves unused, after plans of it were not found in time.
         self._unused = dict.fromkeys(self._chosen_in, 0)
         # A plan of what was placed last that is too high, unless all fits or is proved not to fit.
@@ -184,38 +161,6 @@ class _Search:
             if cost is not None and memory in self._whole and unit not in self._apart
         ]
         return min(found)[1] if found else None
-
-    def _list_places(self) -> _Places:
-        places = _Places()
-        for unit, costs in enumerate(self._question.cost):
-            for memory in self._chosen_in:
-                cost = costs[memory]
-                if cost is None:
-                    continue
-                worth = self._out[unit] - cost
-                if self._free[unit] is None or (memory not in self._whole and worth > 0):
-                    places.add(unit, memory, worth, self._question.items[unit])
-        for one, other in self._question.apart:
-            for memory in self._chosen_in:
-                if (one, memory) in places.homes and (other, memory) in places.homes:
-                    places.refused.append([places.homes[one, memory], places.homes[other, memory]])
-        return places
-
-    def _add_runs(self, accesses: Sequence[Sequence[Access]]) -> None:
-        """Add the runs of all buffers whose home has room for all."""
-        question, problem = self._question, self._question.problem
-        moves = can_move(problem)
-        for unit, (costs, free) in enumerate(zip(question.cost, self._free, strict=True)):
-            row = question.units[unit][0]
-            if free is None or not moves[row]:
-                continue
-            home, size = question.memories[free], int(problem.size[row])
-            for memory in self._chosen_in:
-                if costs[memory] is None or memory in self._whole:
-                    continue
-                fast = question.memories[memory]
-                for run, worth in list_runs(problem, row, accesses[row], home, fast):
-                    self._places.add(unit, memory, worth, Item(run.start, run.end, size), run)
 
     @property
     def _seconds(self) -> float | None:
@@ -250,6 +195,7 @@ class _Search:
         worth, best = -1, None
         wanted: list[list[int]] = []
         moved: list[list[Run]] = [[] for _ in self._question.memories]
+        settled = None  # the choice of which some runs may be homes as well
         while True:
             is_free = not any(self._unused.values())
             is_least = any(left >= self._room(m)[0] for m, left in self._unused.items() if left)
@@ -262,6 +208,7 @@ class _Search:
             plans = self._place(inside, runs)
             if plans is not None and choice.worth > worth:
                 worth, best, moved = choice.worth, plans, runs
+                settled = (runs, choice.chosen) if self._places.have_runs else None
             is_open = plans is not None or self._high is not None  # else proved not to fit
             if self._can_fill and worth < most and is_open and is_free:
                 worth, best = self._fill(inside[self._chosen_in[0]], worth, best)
@@ -275,10 +222,34 @@ class _Search:
         assert best is not None
         if self._can_fill and worth < most:
             worth, best = self._mend(wanted[self._chosen_in[0]], worth, best)
+        if settled is not None:
+            best, moved = self._settle(best, *settled)
         traffic = sum(self._out) - worth
         bound = min(traffic, max(0, sum(self._out) - most))
         prices, stretches = self._list_prices(first), self._list_stretches(moved)
         return Found(best, traffic, bound, prices, self._nodes, stretches)
+
+    def _settle(
+        self, best: tuple[Plan, ...], runs: list[list[Run]], chosen: Sequence[int]
+    ) -> tuple[tuple[Plan, ...], list[list[Run]]]:
+        """Let buffers stay where they are moved to without copies, as far as there is room."""
+        inside, places = self._split(chosen), self._places
+        tied = places.list_tied(self._question, chosen)
+        for some in (tied, *([at] for at in tied[:_MOST_TIED])):
+            homes, there = [list(units) for units in inside], [list(each) for each in runs]
+            for at in some:
+                run = places.run[at]
+                assert run is not None
+                if run not in there[run.memory]:
+                    break
+                there[run.memory].remove(run)
+                homes[run.home].remove(places.unit[at])
+                homes[run.memory].append(places.unit[at])
+            else:
+                plans = self._place(homes, there) if some else None
+                if plans is not None:
+                    best, inside, runs = plans, homes, there
+        return best, runs
 
     def _list_stretches(self, runs: Sequence[Sequence[Run]]) -> tuple[Stretch, ...]:
         """Return the runs in each memory, as the result has them."""
@@ -302,7 +273,7 @@ class _Search:
             len(self._chosen_in) == 1
             and limited == self._chosen_in
             and is_simple(self._question)
-            and not any(self._places.run)
+            and not self._places.have_runs
         )
 
     def _fill(
@@ -361,7 +332,7 @@ class _Search:
     def _choose(self) -> _core.Choice:
         """Ask the core which places are worth most."""
         places = self._places
-        needed = sorted(set(places.unit))
+        needed = sorted(set(places.choice))
         number = {unit: at for at, unit in enumerate(needed)}
         room = {memory: self._room(memory) for memory in self._chosen_in}
         size = [
@@ -374,8 +345,8 @@ class _Search:
             np.array(size, np.int64),
             np.array(places.worth, np.int64),
             np.array([self._chosen_in.index(memory) for memory in places.memory], np.int32),
-            np.array([number[unit] for unit in places.unit], np.int32),
-            np.array([self._free[unit] is None for unit in needed], np.uint8),
+            np.array([number[unit] for unit in places.choice], np.int32),
+            np.array([unit in places.must for unit in needed], np.uint8),
             [max(0, room[memory][0] - self._unused[memory]) for memory in self._chosen_in],
             places.refused,
             self._seconds,
@@ -394,17 +365,15 @@ class _Search:
     def _split(self, chosen: Sequence[int]) -> list[list[int]]:
         """Return the units whose home each memory is."""
         inside: list[list[int]] = [[] for _ in self._question.memories]
-        placed, places = set(), self._places
+        places, home = self._places, dict(enumerate(self._free))
         for unit, memory, run, is_in in zip(
             places.unit, places.memory, places.run, chosen, strict=True
         ):
-            if is_in and run is None:
-                inside[memory].append(unit)
-                placed.add(unit)
-        for unit, free in enumerate(self._free):
-            if unit not in placed:
-                assert free is not None
-                inside[free].append(unit)
+            if is_in and run is None and home[unit] == self._free[unit]:
+                home[unit] = memory
+        for unit, at in home.items():
+            assert at is not None
+            inside[at].append(unit)
         return inside
 
     def _list_chosen_runs(self, chosen: Sequence[int]) -> list[list[Run]]:
@@ -432,7 +401,7 @@ class _Search:
             else:
                 plan, high = self._plan(part)
             if not plan.has_offsets and memory in self._whole:
-                plan = self._restrict(memory, part)
+                plan = self._restrict(memory, part, there)
             if not plan.has_offsets:
                 if plan.status is Status.INFEASIBLE and self._may_refuse:
                     self._refuse(plan.conflict, units, memory, there)
@@ -443,10 +412,12 @@ class _Search:
             plans.append(plan)
         return tuple(plans)
 
-    def _restrict(self, memory: int, part: Problem) -> Plan:
+    def _restrict(self, memory: int, part: Problem, runs: Sequence[Run]) -> Plan:
         """Return the plan of all units that may lie in a memory, of some of them."""
-        whole = self._whole[memory]
-        return check_plan(part, Plan.of(part, [whole.offset(id) for id in part.ids]))
+        whole, question = self._whole[memory], self._question
+        of_piece = {question.name_run(run): question.problem.ids[run.row] for run in runs}
+        offsets = [whole.offset(of_piece.get(id, id)) for id in part.ids]
+        return check_plan(part, Plan.of(part, offsets))
 
     def _choose_less(self, memory: int, peak: int) -> None:
         """Leave bytes of a memory unused, where a plan of what was chosen has this peak."""
@@ -456,7 +427,7 @@ class _Search:
     @property
     def _may_refuse(self) -> bool:
         """Whether to refuse one more set, in place of bytes that are left unused."""
-        sizes = [len(places) for places in self._places.refused]
+        sizes = [len(places) for places in self._places.refused[self._given_refused :]]
         large = sum(size > _MOST_LEFT_OUT for size in sizes)
         return len(sizes) < _MOST_REFUSED and large < _MOST_LARGE
 
@@ -475,7 +446,7 @@ class _Search:
         homes = self._places.homes
         refused = [homes[unit, memory] for unit in found if (unit, memory) in homes]
         for at, run in enumerate(self._places.run):
-            if run in held and self._places.memory[at] == memory:
+            if run in held:
                 refused.append(at)
         self._places.refused.append(refused)
 

@@ -29,14 +29,29 @@ class Way(NamedTuple):
     held: tuple[tuple[int, int, int], ...]  # memory, start, end
 
 
+def draw_memories(rng: random.Random) -> list[mp.Memory]:
+    """Return memories, at times without an order: one is faster to read, another to write."""
+    if rng.random() < 0.5:
+        memories = [mp.Memory("a", rng.randint(2, 8), *sorted(rng.choices(range(3), k=2)))]
+        if rng.random() < 0.4:
+            memories.append(mp.Memory("b", rng.randint(2, 8), 3, 3))
+        return [*memories, mp.Memory("c", None, rng.randint(3, 6), rng.randint(3, 6))]
+    count = rng.randint(2, 3)
+    costs = sorted((rng.randint(0, 3), rng.randint(0, 3)) for _ in range(count))
+    costs = sorted(costs, key=sum)  # no memory costs more in both ways than one after it
+    limits = [rng.choice((1, 2, 4, 6, 9, None)) for _ in costs]
+    limits[rng.randrange(count)] = None
+    return [
+        mp.Memory(name, limit, *both)
+        for name, limit, both in zip("abc", limits, costs, strict=False)
+    ]
+
+
 def draw_case(
     rng: random.Random,
 ) -> tuple[mp.Problem, list[mp.Memory], dict[str, list[tuple[int, int, int]]]]:
     """Return up to four buffers with their accesses, and two or three memories."""
-    memories = [mp.Memory("a", rng.randint(2, 8), *sorted(rng.choices(range(3), k=2)))]
-    if rng.random() < 0.4:
-        memories.append(mp.Memory("b", rng.randint(2, 8), 3, 3))
-    memories.append(mp.Memory("c", None, rng.randint(3, 6), rng.randint(3, 6)))
+    memories = draw_memories(rng)
     buffers, accesses = [], {}
     for row in range(rng.randint(1, 4)):
         start = rng.randrange(4)
@@ -58,7 +73,7 @@ def list_ways(
 ) -> list[Way]:
     """Return every way to keep or move a buffer, with the cost of each by the definition.
 
-    Its home, if it moves, is the cheapest memory of the `roomy` ones, with room for all that fits.
+    Its home, if it moves, is one of the `roomy` memories, with room for all that fits.
     """
     ways, costs = [], {}
     for number, memory in enumerate(memories):
@@ -69,19 +84,19 @@ def list_ways(
             )
             held = () if number in roomy else ((number, buffer.start, buffer.end),)
             ways.append(Way(costs[number], held))
-    home = min(roomy & costs.keys(), key=lambda number: (costs[number], number))
-    runs = [
-        (number, first, last)
-        for number, memory in enumerate(memories)
-        if number not in roomy and buffer.size <= (memory.capacity or 0)
-        for first in range(len(accesses))
-        for last in range(first, len(accesses))
-    ]
-    for count in range(1, len(accesses) + 1):
-        for some in combinations(runs, count):
-            chosen = sorted(some, key=lambda run: run[1])
-            if all(one[2] < two[1] for one, two in pairwise(chosen)):
-                ways += run_all(buffer, memories, memories[home], accesses, chosen)
+    for home in roomy & costs.keys():
+        runs = [
+            (number, first, last)
+            for number in costs
+            if number != home
+            for first in range(len(accesses))
+            for last in range(first, len(accesses))
+        ]
+        for count in range(1, len(accesses) + 1):
+            for some in combinations(runs, count):
+                chosen = sorted(some, key=lambda run: run[1])
+                if all(one[2] < two[1] for one, two in pairwise(chosen)):
+                    ways += run_all(buffer, memories, memories[home], accesses, chosen)
     return ways
 
 
@@ -173,6 +188,13 @@ def test_what_moves_is_that_of_brute_force(seed: int) -> None:
         best = find_least(problem, memories, accesses)
         found = mp.assign(problem, memories, accesses, residency=True)
         assert (found.traffic, found.bound, str(found.status)) == (best, best, "optimal")
+        still = mp.assign(problem, memories, accesses)
+        if still.traffic == found.traffic:
+            assert found.stretches == ()
+        for each in found.stretches:
+            own = problem.buffer(each.buffer)
+            is_home = (each.start, each.end) == (own.start, own.end)
+            assert not is_home or each.fetched or each.stored
 
 
 def test_a_buffer_leaves_between_its_accesses() -> None:
@@ -189,6 +211,25 @@ def test_a_buffer_leaves_between_its_accesses() -> None:
         Stretch("x", "x@3", "sram", 7, 9, fetched=True, stored=False),
     )
     assert set(found.plans[0].ids) == {"y", "x@1", "x@3"}
+
+
+def test_each_memory_may_be_the_home() -> None:
+    """Tests two memories of which one is faster to read, and the other to write."""
+    problem = mp.Problem([mp.Buffer("x", 5, 7, 2)])
+    memories = [mp.Memory("m0", 9, 0, 1), mp.Memory("m1", read=2, write=0)]
+    found = mp.assign(problem, memories, {"x": [(5, 1, 1), (6, 0, 1)]}, residency=True)
+    assert (found.traffic, found.bound, len(found.stretches)) == (2, 2, 1)
+
+
+def test_what_may_stay_stays() -> None:
+    """Tests a buffer without bytes before its first write: the fast memory is its home."""
+    problem = mp.Problem([mp.Buffer("x", 0, 9, 4), mp.Buffer("y", 0, 3, 10)])
+    accesses = {"x": [(4, 0, 1), (8, 1, 0)], "y": [(0, 0, 1), (2, 1, 0)]}
+    for room, stretches in ((16, 0), (13, 1)):
+        fast = replace(FAST, capacity=room)
+        found = mp.assign(problem, [fast, SLOW], accesses, residency=True)
+        assert (found.traffic, len(found.stretches)) == (0, stretches)
+        assert found.memory_of("x") == ("psram" if stretches else "sram")
 
 
 def test_a_program_says_when_it_reads_and_writes() -> None:

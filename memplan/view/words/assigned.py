@@ -45,6 +45,8 @@ def describe_assigned(found: Assigned, most: int) -> RenderableType:
         table.add_row(make_name(memory.name), f"{len(plan.ids):,}", *amounts)
     proved = found.status is Status.OPTIMAL
     least = "proved: no assignment costs less" if proved else f"at least {_count(found.bound)}"
+    if found.stretches:
+        least += ", with homes that have room for all"
     facts = [
         ("costs", _tell_costs(found.memories)),
         ("traffic", f"{_count(found.traffic)}, each byte times its cost; {least}"),
