@@ -1,4 +1,9 @@
-"""The sizes that are asked for: values of each dimension, and conditions that they keep to."""
+"""The sizes that are asked for: values of each dimension, and conditions that they keep to.
+
+The values of a dimension are runs, each from a first value to a last one in equal steps; runs and
+conditions together say which sizes are of a range. `Range.contains` evaluates them here, and
+`memplan.targets.c_sizes` writes the same ones in C.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +21,31 @@ from memplan.errors import MemplanError, listed, quoted, shown
 from memplan.problem.columns import MAX_BYTES, Column, frozen
 from memplan.problem.immutable import Immutable
 
-__all__ = ["MOST_POINTS", "Range", "Values", "parse_values"]
+__all__ = ["MOST_POINTS", "Condition", "Range", "Run", "Values", "parse_values"]
 
 MOST_POINTS: Final = 1_000_000  # sizes that are examined
 _MOST_IN_BOX: Final = 1 << 24  # sizes that are held against conditions
 _CHUNK: Final = 1 << 20  # sizes that are held against conditions at once
 _LARGEST: Final = 1 << 40  # value of a dimension
+_MOST_TOLD: Final = 6  # runs of a dimension that a text lists
 
 Values = int | str | Iterable[int]
+
+
+class Run(NamedTuple):
+    """Some values of a dimension: from the first to the last, both of them, in equal steps."""
+
+    first: int
+    last: int
+    step: int
+
+    def __contains__(self, value: object) -> bool:
+        return value in range(self.first, self.last + 1, self.step)
+
+    def __str__(self) -> str:
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first} to {self.last}" + f" by {self.step}" * (self.step > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +58,10 @@ class Range(Immutable):
         The dimensions.
     axes
         The values of each, ascending.
-    conditions
-        What all sizes keep to, as text.
+    runs
+        The same values as runs, ascending.
+    limits
+        What all sizes keep to.
     points
         The value of each dimension at each size, shape (N, dimensions), in the order of
         `itertools.product(*axes)`.
@@ -45,7 +69,8 @@ class Range(Immutable):
 
     names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...]
-    conditions: tuple[str, ...]
+    runs: tuple[tuple[Run, ...], ...]
+    limits: tuple[Condition, ...]
     points: Column
 
     @classmethod
@@ -61,7 +86,7 @@ class Range(Immutable):
         if not dims:
             raise MemplanError("an envelope needs a dimension with a range of sizes")
         names, axes = tuple(dims), tuple(_list_values(name, dims[name]) for name in dims)
-        limits = tuple(map(_Condition.parse, conditions))
+        limits = tuple(map(Condition.parse, conditions))
         count = prod(map(len, axes))
         if count > (_MOST_IN_BOX if limits else MOST_POINTS):
             raise _too_many(count)
@@ -71,10 +96,42 @@ class Range(Immutable):
             raise MemplanError(f"no size of the range keeps to {texts}")
         if len(points) > MOST_POINTS:
             raise _too_many(len(points))
-        return cls(names, axes, tuple(limit.text for limit in limits), frozen(points))
+        return cls(names, axes, tuple(map(_find_runs, axes)), limits, frozen(points))
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What all sizes keep to, as it was written."""
+        return tuple(limit.text for limit in self.limits)
+
+    def contains(self, dims: Mapping[str, int]) -> bool:
+        """Return whether a size was asked for.
+
+        Raises
+        ------
+        MemplanError
+            If other dimensions than those of the range have values.
+        """
+        if set(dims) != set(self.names):
+            raise MemplanError(f"a size of this range has values of {listed(self.names)}")
+        values = [dims[name] for name in self.names]
+        if any(
+            isinstance(each, bool) or not isinstance(each, (int, np.integer)) for each in values
+        ):
+            return False
+        inside = (
+            any(value in run for run in runs) for value, runs in zip(values, self.runs, strict=True)
+        )
+        return all(inside) and len(_keep_all(self.limits, self.names, np.array([values]))) > 0
+
+    def describe_axis(self, column: int) -> str:
+        """Return the values of a dimension for people: "32 to 512 by 32"."""
+        runs, axis = self.runs[column], self.axes[column]
+        if len(runs) > _MOST_TOLD:
+            return f"{len(axis):,} values from {axis[0]} to {axis[-1]}"
+        return ", ".join(map(str, runs))
 
     def sizes(self, row: int) -> dict[str, int]:
         """Return the value of each dimension at a size."""
@@ -92,14 +149,10 @@ class Range(Immutable):
         MemplanError
             If it is not of the range; the sentence names the dimension or the size.
         """
-        if set(dims) != set(self.names):
-            raise MemplanError(f"a size of this range has values of {listed(self.names)}")
-        found: npt.NDArray[np.bool_] = np.ones(len(self), np.bool_)
-        for column, name in enumerate(self.names):
-            found &= self.points[:, column] == dims[name]
-        if not found.any():
+        if not self.contains(dims):
             raise MemplanError(f"{describe(dims)} is not a size of the range")
-        return int(found.argmax())
+        point = [dims[name] for name in self.names]
+        return int((self.points == point).all(axis=1).argmax())
 
 
 def describe(dims: Mapping[str, int]) -> str:
@@ -118,7 +171,22 @@ def _make_points(axes: Sequence[tuple[int, ...]], keep: Callable[[Column], Colum
     return np.concatenate(parts)
 
 
-def _keep_all(limits: Sequence[_Condition], names: Sequence[str], points: Column) -> Column:
+def _find_runs(axis: Sequence[int]) -> tuple[Run, ...]:
+    """Return ascending values as runs of three values or more, and as single ones."""
+    found, at = [], 0
+    while at < len(axis):
+        step = axis[at + 1] - axis[at] if at + 1 < len(axis) else 1
+        end = at
+        while end + 1 < len(axis) and axis[end + 1] - axis[end] == step:
+            end += 1
+        if end - at < 2:
+            end = at
+        found.append(Run(axis[at], axis[end], step if end > at else 1))
+        at = end + 1
+    return tuple(found)
+
+
+def _keep_all(limits: Sequence[Condition], names: Sequence[str], points: Column) -> Column:
     for limit in limits:
         points = points[limit.holds(names, points)]
     return points
@@ -136,13 +204,17 @@ def _list_values(name: str, given: Values) -> tuple[int, ...]:
         return parse_values(name, given)
     found = [given] if isinstance(given, (int, np.integer)) else list(given)
     for value in found:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        if not _is_whole(value):
             raise MemplanError(f"dimension {quoted(name)} has {shown(value)}, not a whole number")
         if not 0 <= value <= _LARGEST:
             raise MemplanError(f"dimension {quoted(name)} has {value}; it must be from 0 to 2^40")
     if not found:
         raise MemplanError(f"dimension {quoted(name)} has no values")
     return tuple(sorted({int(value) for value in found}))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def parse_values(name: str, text: str) -> tuple[int, ...]:
@@ -193,22 +265,36 @@ _ORDER: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 
 
 @dataclass(frozen=True)
-class _Condition:
-    """A comparison of whole numbers, such as `batch*tokens<=4096`; no code of a text runs."""
+class Condition:
+    """A comparison of whole numbers, such as `batch*tokens<=4096`; no code of a text runs.
+
+    Attributes
+    ----------
+    text
+        As it was written, on one line.
+    sides
+        What is compared: constants, names of dimensions, and sums, differences, products, powers
+        and rounded quotients of these. An exponent is a constant from 1 to 8, and a divisor one
+        that is above 0. No step of a value is beyond 2^62 at a size that keeps to all conditions
+        before this one.
+    signs
+        Between two sides each.
+    """
 
     text: str
     sides: tuple[ast.expr, ...]
     signs: tuple[ast.cmpop, ...]
 
     @classmethod
-    def parse(cls, text: str) -> _Condition:
+    def parse(cls, text: str) -> Condition:
+        """Read a condition; raises `MemplanError` if the text is none."""
         try:
             tree = ast.parse(text.strip(), mode="eval").body if len(text) < 200 else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
         if not isinstance(tree, ast.Compare) or any(type(op) not in _ORDER for op in tree.ops):
             raise _malformed(text)
-        return cls(text.strip(), (tree.left, *tree.comparators), tuple(tree.ops))
+        return cls(" ".join(text.split()), (tree.left, *tree.comparators), tuple(tree.ops))
 
     def holds(self, names: Sequence[str], points: Column) -> npt.NDArray[np.bool_]:
         """Return at which of the points it holds, shape (N,)."""

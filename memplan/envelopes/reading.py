@@ -79,23 +79,27 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
                 f"in {asked.names[0]}=1,2,4 or with a step"
             )
     scenarios = _read_all(reader, asked)
-    if len(scenarios) == 1 and not asked.conditions:
+    if len(scenarios) == 1:
         scenarios = (_fit_all(reader, asked, scenarios[0]),)
     return scenarios, notes, "read at every size"
 
 
 def _list_fits(reader: _Reader, asked: Range) -> Iterator[Callable[[], Scenario]]:
-    """Yield ways to find polynomials, the simplest first."""
-    plain = tuple(1 for _ in asked.axes)
+    """Yield ways to find polynomials from few sizes, the simplest first."""
     for degree in _DEGREES:
-        yield partial(_fit, reader, asked, degree, plain)
+        yield partial(_fit, reader, asked, degree, _no_periods(asked))
     if len(asked) > _MOST_READ:  # otherwise, to read all is no more work
+        yield partial(_fit_pieces, reader, asked, by_lines=True)
+        yield partial(_fit_pieces, reader, asked, by_lines=False)
 
-        def fit_pieces(by_lines: bool) -> Scenario:
-            return _fit(reader, asked, 2, _find_periods(reader, asked), by_lines=by_lines)
 
-        yield partial(fit_pieces, by_lines=True)
-        yield partial(fit_pieces, by_lines=False)
+def _no_periods(asked: Range) -> tuple[int, ...]:
+    return tuple(1 for _ in asked.axes)
+
+
+def _fit_pieces(reader: _Reader, asked: Range, *, by_lines: bool) -> Scenario:
+    """Return polynomials for each remainder; see `_fit`."""
+    return _fit(reader, asked, 2, _find_periods(reader, asked), by_lines=by_lines)
 
 
 class _MisfitError(Exception):
@@ -197,9 +201,10 @@ def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
 
 def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
     """Return polynomials in place of sizes that were all read, if some give exactly these."""
-    for degree in (1, *_DEGREES):
+    plain = (partial(_fit, reader, asked, degree, _no_periods(asked)) for degree in (1, *_DEGREES))
+    for fit in (*plain, partial(_fit_pieces, reader, asked, by_lines=False)):
         try:
-            fitted = _fit(reader, asked, degree, tuple(1 for _ in asked.axes))
+            fitted = fit()
             same = np.array_equal(fitted.sizes(0, len(asked)), read.sizes(0, len(asked)))
         except (_MisfitError, MemplanError):
             continue

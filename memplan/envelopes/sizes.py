@@ -46,9 +46,9 @@ class Pieces(Immutable):
         Raises
         ------
         MemplanError
-            If one is below 0, or no whole number.
+            If one is below 0 or no whole number, or if no polynomials are known for a point.
         """
-        values = np.zeros((len(self.unit), len(points)), np.int64)
+        values = np.full((len(self.unit), len(points)), -1, np.int64)  # where there is no part
         kind = np.ravel_multi_index(tuple((points % self.periods).T), self.periods)
         order = np.argsort(kind, kind="stable")
         kinds = [np.ravel_multi_index(remainder, self.periods) for remainder, _ in self.parts]

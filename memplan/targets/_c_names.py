@@ -14,8 +14,9 @@ _LONGEST_TEXT = 1000
 
 # These bytes are safe in a literal. A "?" is not, as it could begin a trigraph.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
-# Other characters than these are unsafe in a comment: a "*" could end it, or begin another one.
-_UNSAFE_IN_COMMENT = re.compile(r"[^A-Za-z0-9 _.,:;/()\[\]<>=+@#%-]")
+# Other characters than these are unsafe in a comment. A "*" beside a "/" could end it or begin
+# another one, and at an end of the text what stands beside it is not known.
+_UNSAFE_IN_COMMENT = re.compile(r"[^A-Za-z0-9 _.,:;/()\[\]<>=+@#%*-]|^\*|(?<=/)\*|\*(?=/|\Z)")
 
 # The words of C11 and C++20 that no variable may have as its name.
 _KEYWORDS = frozenset(

@@ -1,26 +1,28 @@
 """Writes an envelope as a header for C99 and C++17: a function that makes the offsets of a size.
 
     net_plan(batch, tokens, offset)       fills the offsets of this size, and returns its bytes
+    net_contains(batch, tokens)           whether this size was asked for
     net_fixed[NET_BUFFER_conv]            the offsets that are legal at every size
     NET_LARGEST, NET_FIXED                the bytes of the largest size, and for fixed offsets
 
 The function has the polynomials of the sizes and, for each plan that was made, which buffers lie
 below which. It puts each buffer on top of those below it, so it is exact at every size of the
-range.
+range. At any other size it returns NET_NO_SIZE: nothing is known of it.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import lcm, prod
 
 import numpy as np
 
-from memplan.envelopes import Envelope, Pieces
+from memplan.envelopes import Condition, Envelope, Pieces, Range
 from memplan.errors import MemplanError
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.targets import _c_names as c
@@ -63,7 +65,8 @@ def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
         )
     tables = _Tables.of(pieces, [axis[-1] for axis in found.range.axes])
     below = [rows for layer in found.used for rows in layer.relation.below]
-    if len(tables.factors) + len(below) + sum(map(len, below)) > _MOST_NUMBERS:
+    runs = 3 * sum(map(len, found.range.runs))
+    if len(tables.factors) + len(below) + sum(map(len, below)) + runs > _MOST_NUMBERS:
         raise _too_large()
     return "\n".join(_lines(found, tables, name)) + "\n"
 
@@ -134,12 +137,12 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     proved = " (proved to be the least)" if found.open == 0 else ""
     yield f"/* The memory of {c.escape_comment(title)} at each of {len(found)} sizes, planned"
     yield f" * by memplan; do not edit. Call {lower}_plan before a run, with the values of"
-    for word, name, axis in zip(dims, asked.names, asked.axes, strict=True):
-        yield f" *   {word}: {c.escape_comment(name)}, {axis[0]} to {axis[-1]}"
+    for column, (word, name) in enumerate(zip(dims, asked.names, strict=True)):
+        yield f" *   {word} ({c.escape_comment(name)}): {asked.describe_axis(column)}"
     for condition in asked.conditions:
         yield f" *   that keep to {c.escape_comment(condition)}"
     yield f" * It fills the offset of each buffer, and returns the bytes of this size{proved},"
-    yield f" * or {upper}_NO_SIZE outside of these limits. {lower}_fixed holds at every size. */"
+    yield f" * or {upper}_NO_SIZE at any other size. {lower}_fixed holds at every one of these. */"
     yield f"#ifndef {upper}_SIZES_H_"
     yield f"#define {upper}_SIZES_H_"
     yield ""
@@ -158,8 +161,10 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     fixed = [found.plan.offset(id) for id in problem.ids]
     yield from _define(f"uint64_t {lower}_fixed", fixed, "u")
     yield ""
-    parameters = ", ".join(f"uint64_t {dim}" for dim in dims)
-    yield f"static inline uint64_t {lower}_plan({parameters}, uint64_t* offset) {{"
+    yield from _contain(asked, lower, dims)
+    yield ""
+    parameters = f"{_list_parameters(dims)}, uint64_t* offset"
+    yield f"static inline uint64_t {lower}_plan({parameters}) {{"
     for line in _body(found, tables, upper, dims):
         yield f"  {line}"
     yield "}"
@@ -167,11 +172,97 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     yield f"#endif /* {upper}_SIZES_H_ */"
 
 
+# What an operator of a condition is in C, where it is no operator of C.
+_FUNCTIONS = {
+    "power": """\
+static inline int64_t NAME(int64_t base, int64_t exponent) {
+  int64_t value = 1;
+  for (; exponent > 0; --exponent) value *= base;
+  return value;
+}
+""",
+    "floor_div": """\
+static inline int64_t NAME(int64_t value, int64_t by) {
+  return value / by - (value % by < 0 ? 1 : 0);
+}
+""",
+}
+_SIGNS = {ast.LtE: "<=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.Eq: "=="}
+_CONTAINS = """\
+for (uint32_t k = 0, row = 0; k < DIMSu; ++k) {
+  int found = 0;
+  for (; row < 3u * end[k]; row += 3u) {
+    if (dim[k] < run[row] || dim[k] > run[row + 1u]) continue;
+    if ((dim[k] - run[row]) % run[row + 2u] == 0u) found = 1;
+  }
+  if (!found) return 0;
+}
+"""
+
+
+def _contain(asked: Range, lower: str, dims: Sequence[str]) -> Iterator[str]:
+    """Yield the function that says whether a size was asked for, as `Range.contains` does."""
+    places = dict(zip(asked.names, dims, strict=True))
+    checks = [line for limit in asked.limits for line in _check(limit, places, lower)]
+    for word, text in _FUNCTIONS.items():
+        if any(f"{lower}_{word}(" in line for line in checks):
+            yield from text.replace("NAME", f"{lower}_{word}").splitlines()
+            yield ""
+    yield f"static inline int {lower}_contains({_list_parameters(dims)}) {{"
+    yield "  /* The values of the dimensions: the first, the last and the step of each run. */"
+    runs = [number for axis in asked.runs for run in axis for number in run]
+    for line in (
+        *_define("uint64_t run", runs, "u"),
+        *_define("uint32_t end", [*accumulate(map(len, asked.runs))], "u"),
+        f"const uint64_t dim[{len(dims)}] = {{{', '.join(dims)}}};",
+        *_CONTAINS.replace("DIMS", str(len(dims))).splitlines(),
+        *checks,
+        "return 1;",
+    ):
+        yield f"  {line}"
+    yield "}"
+
+
+def _list_parameters(dims: Sequence[str]) -> str:
+    return ", ".join(f"uint64_t {dim}" for dim in dims)
+
+
+def _check(limit: Condition, places: Mapping[str, str], lower: str) -> Iterator[str]:
+    """Yield a condition in C; its numbers fit into 64 bits, see `Condition`."""
+    sides = ", ".join(_compute(side, places, lower) for side in limit.sides)
+    pairs = (
+        f"side[{at}] {_SIGNS[type(sign)]} side[{at + 1}]" for at, sign in enumerate(limit.signs)
+    )
+    yield f"{{ /* {c.escape_comment(limit.text)} */"
+    yield f"  const int64_t side[{len(limit.sides)}] = {{{sides}}};"
+    yield f"  if (!({' && '.join(pairs)})) return 0;"
+    yield "}"
+
+
+def _compute(node: ast.expr, places: Mapping[str, str], lower: str) -> str:
+    """Return a side of a condition in C."""
+    match node:
+        case ast.Constant(value=int() as value):
+            return f"INT64_C({value})"
+        case ast.Name(id=name):
+            return f"(int64_t){places[name]}"
+        case ast.BinOp(left=one, op=operation, right=other):
+            left, right = (_compute(side, places, lower) for side in (one, other))
+            match operation:
+                case ast.Pow():
+                    return f"{lower}_power({left}, {right})"
+                case ast.FloorDiv():
+                    return f"{lower}_floor_div({left}, {right})"
+            signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+            return f"({left} {signs[type(operation)]} {right})"
+    raise AssertionError("a condition has no other parts")
+
+
 # The function behind its tables; the words in capitals are those of the header.
 _BODY = """\
 uint64_t size[COUNT], at[COUNT], best = NONE;
 uint32_t kind = 0;
-if (LIMITS) return NONE;
+if (!CONTAINS) return NONE;
 for (int k = 0; k < DIMS; ++k) kind = kind * period[k] + (uint32_t)(dim[k] % period[k]);
 if (part[kind] == PARTS) return NONE;
 for (int row = 0; row < COUNT; ++row) {
@@ -225,16 +316,10 @@ def _body(found: Envelope, tables: _Tables, upper: str, dims: Sequence[str]) -> 
     yield from _define("uint32_t end", ends)
     yield from _define("uint32_t below", flat or [0])
     yield f"const uint64_t dim[{len(dims)}] = {{{', '.join(dims)}}};"
-    limits = [
-        f"{dim} {sign} {end}u"
-        for dim, axis in zip(dims, found.range.axes, strict=True)
-        for sign, end in (("<", axis[0]), (">", axis[-1]))
-        if end or sign == ">"  # nothing is below 0
-    ]
     words = {
         "COUNT": f"{upper}_BUFFER_COUNT",
         "NONE": f"{upper}_NO_SIZE",
-        "LIMITS": " || ".join(limits),
+        "CONTAINS": f"{upper.lower()}_contains({', '.join(dims)})",
         "PARTS": f"{len(tables.factors) // (len(tables.powers) * len(tables.unit))}u",
         "TERMS": str(len(tables.powers)),
         "DIMS": str(len(dims)),

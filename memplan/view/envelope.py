@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from memplan.envelopes import Envelope
 from memplan.view import paper, picture
@@ -25,7 +27,9 @@ def draw(found: Envelope, *, width: float | None = None) -> Figure:
     """Draw the peak over the dimension with the most values.
 
     Each line is for one value of another dimension with several values; where there are more of
-    these, the rest is at its largest. What is not proved is a dotted line below.
+    these, the rest is at its largest. Where whole numbers between the sizes were not asked for,
+    points are drawn, as nothing is known of what lies between them. What is not proved is dotted
+    below.
 
     Parameters
     ----------
@@ -61,7 +65,11 @@ def draw(found: Envelope, *, width: float | None = None) -> Figure:
             colour = PALETTE[number % len(PALETTE)]
             label = "peak" if value is None else f"{asked.names[other or 0]} = {value:,}"
             at, peaks = asked.points[rows, x], found.peaks[rows] / unit
-            axes.plot(at, peaks, color=colour, linewidth=1, label=label)
+            has_gaps = bool((np.diff(at) > 1).any())
+            line: dict[str, Any] = (
+                {"linestyle": "none", "marker": ".", "markersize": 4} if has_gaps else {}
+            )
+            axes.plot(at, peaks, color=colour, linewidth=1, label=label, **line)
             if (found.bounds[rows] < found.peaks[rows]).any():
                 dots = (0, (1, 1.5))
                 axes.plot(at, found.bounds[rows] / unit, color=colour, linestyle=dots, linewidth=1)

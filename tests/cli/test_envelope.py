@@ -71,6 +71,18 @@ def test_pictures_of_one_and_two_dimensions() -> None:
     assert lines == ["a = 1", "a = 2", "a = 3", "one plan"]
 
 
+def test_a_picture_has_no_line_between_sizes_that_were_asked_for() -> None:
+    """Tests that steps are points, and that whole numbers in a row are a line."""
+    pytest.importorskip("matplotlib")
+
+    def program(a: int) -> mp.Problem:
+        return mp.Problem([mp.Buffer("x", 0, 1, -(-a // 2))])
+
+    for sizes, line in (("2:20:2", "none"), ("2:20", "-"), ("1:3,9", "none")):
+        drawn = mp.envelope(program, {"a": sizes}).plot().axes[0].lines[0]
+        assert drawn.get_linestyle().lower() == line.lower()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -13,8 +15,9 @@ from compilers import list_compilers, require_compiler
 
 import memplan as mp
 from memplan.cli import main
-from memplan.envelopes import Envelope
+from memplan.envelopes import Envelope, Pieces
 from memplan.errors import MemplanError
+from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.targets.c_sizes import write_sizes_header
 
@@ -115,13 +118,164 @@ def test_remainders_have_polynomials_of_their_own(tmp_path: Path) -> None:
     assert (peaks[:, 1::2] == 2.0**64).all()
 
 
+@dataclass(frozen=True)
+class Case:
+    """A program with a range of sizes, which is stated a second time by plain Python."""
+
+    program: Callable[..., Problem]
+    dims: dict[str, str]
+    where: list[str]
+    values: dict[str, set[int]]
+
+    def contains(self, point: tuple[int, ...]) -> bool:
+        """Return whether a size was asked for."""
+        names = dict(zip(self.values, point, strict=True))
+        inside = all(names[name] in values for name, values in self.values.items())
+        return inside and all(eval(text, {}, names) for text in self.where)
+
+    def list_sizes(self, source: random.Random) -> list[tuple[int, ...]]:
+        """Return every size in the hull of the range, and some around it and far from it."""
+        hulls = [range(min(each), max(each) + 1) for each in self.values.values()]
+        far = [-1, 0, 1, 1 << 31, (1 << 32) + 1, (1 << 63) - 1, -1 << 63]
+        edges = [[*far, hull[0] - 1, hull[-1] + 1, hull[-1] + (1 << 32)] for hull in hulls]
+        found = {*product(*hulls)}
+        for point in source.choices(sorted(found), k=20):
+            for axis, values in enumerate(edges):
+                found |= {(*point[:axis], value, *point[axis + 1 :]) for value in values}
+        return sorted(found)
+
+
+def draw_values(source: random.Random, longest: int) -> tuple[str, set[int]]:
+    """Return values of a dimension as text, and as numbers."""
+    texts: list[str] = []
+    values: set[int] = set()
+    for _ in range(source.choice((1, 1, 2, 3))):
+        first = source.randint(0, longest)
+        last, step = first + source.randint(0, longest), source.choice((1, 2, 3, 8, 32))
+        some = source.choice(((first,), (first, last), (first, last, step), (first, last, step)))
+        texts.append(":".join(map(str, some)))
+        values |= {*range(first, (*some, first)[1] + 1, (*some, 1, 1)[2])}
+    return ",".join(texts), values
+
+
+def draw_case(source: random.Random) -> Case:
+    """Return a program of one to three dimensions whose windows move in steps."""
+    names = ["a", "b", "c"][: source.choice((1, 2, 2, 3))]
+    longest = {1: 100, 2: 14, 3: 5}[len(names)]
+    drawn = {name: draw_values(source, longest) for name in names}
+    one, other = source.choice(names), source.choice(names)
+    number = source.randint(1, longest**2)
+    conditions = [
+        f"{one}*{other}<={number}",
+        f"{one} + 3 * {other} < {number}",
+        f"{one}//3*2>={other}//5-{number}",
+        f"2<={one}**2-{other}<={number}",
+        f"({one}-{other})**3//7<={number}",
+        f"({one}-9)//3*3<={one}-10",
+    ]
+    where = source.sample(conditions, source.choice((0, 0, 1, 2)))
+    stride, rows = source.choice((1, 1, 2, 4)), []
+    for number in range(source.randint(2, 7)):
+        start, terms = source.randint(0, 5), [source.choice((0, 0, 1, 2, 5, 40)) for _ in range(5)]
+        rows.append((f"b{number}", start, start + source.randint(1, 4), terms))
+    unit = source.choice((1, 1, 4, 64))
+
+    def program(**dims: int) -> Problem:
+        a, b, c = (*dims.values(), 1, 1)[:3]
+        half = -(-a // stride)
+        made = []
+        for id, start, end, (k, ka, kb, kc, kall) in rows:
+            size = k + ka * half + kb * b * half + kc * c + kall * half * b * c
+            made.append(Buffer(id, start, end, size, unit))
+        return Problem(made)
+
+    texts = {name: text for name, (text, _) in drawn.items()}
+    return Case(program, texts, where, {name: values for name, (_, values) in drawn.items()})
+
+
+def make_headers(folder: Path, source: random.Random, count: int) -> Iterator[tuple[Case, str]]:
+    """Yield cases that have a size, each with the prefix of its header in the folder."""
+    made = 0
+    while made < count:
+        case = draw_case(source)
+        if not any(case.contains(point) for point in product(*case.values.values())):
+            continue
+        found = mp.envelope(case.program, case.dims, case.where, threads=1)
+        if len(found.scenarios) > 1 or not isinstance(found.scenarios[0].bytes, Pieces):
+            continue
+        (folder / f"p{made}.h").write_text(write_sizes_header(found, name=f"p{made}"))
+        yield case, f"p{made}"
+        made += 1
+
+
+ASK = """
+  {{
+    static const uint64_t s[] = {{
+#include "{name}.sizes"
+    }};
+    uint64_t at[{upper}_BUFFER_COUNT];
+    for (int k = 0; k < {count}; ++k) {{
+      const uint64_t bytes = {name}_plan({point}, at);
+      if ({name}_contains({point}) != (bytes != {upper}_NO_SIZE)) return 1;
+      if (bytes == {upper}_NO_SIZE) {{ puts("-"); continue; }}
+      if (bytes > {upper}_LARGEST) return 2;
+      printf("%.0f", (double)bytes);
+      for (int b = 0; b < {upper}_BUFFER_COUNT; ++b) printf(" %.0f", (double)at[b]);
+      puts("");
+    }}
+  }}"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.deep)])
+def test_the_function_answers_exactly_what_was_asked(tmp_path: Path, count: int) -> None:
+    """Tests steps, lists and conditions at every size in the hull and some beyond it.
+
+    All headers are in one program; each answer is held against a plan of that size alone.
+    """
+    source, answered = random.Random(45), 0
+    cases = [
+        (case, name, case.list_sizes(source))
+        for case, name in make_headers(tmp_path, source, count)
+    ]
+    lines = []
+    for case, name, points in cases:
+        values = (f"{value & (1 << 64) - 1}u" for point in points for value in point)
+        (tmp_path / f"{name}.sizes").write_text(", ".join(values))
+        dims = len(case.dims)
+        at = ", ".join(f"s[{dims} * k + {axis}]" for axis in range(dims))
+        lines.append(ASK.format(name=name, upper=name.upper(), count=len(points), point=at))
+    headers = [f'#include "{name}.h"' for _, name, _ in cases]
+    text = [*headers, "#include <stdio.h>", "int main(void) {", *lines, "  return 0;", "}", ""]
+    (tmp_path / "run.c").write_text("\n".join(text))
+    command = [COMPILERS[0], *STRICT, "-std=c99", "run.c", "-o", "run"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    out = subprocess.run([tmp_path / "run"], check=True, capture_output=True, text=True).stdout
+    answers = iter(out.splitlines())
+    for case, _, points in cases:
+        for point, answer in zip(points, answers, strict=False):
+            assert (answer != "-") == case.contains(point), (case, point)
+            if answer != "-":
+                answered += 1
+                peak, *offsets = map(int, answer.split())
+                problem = case.program(**dict(zip(case.dims, point, strict=True)))
+                mp.verify(problem, Plan.of(problem, offsets))
+                assert peak == mp.solve(problem, threads=1).peak, (case, point)
+    assert not list(answers)
+    assert answered > 10 * count
+
+
 @needs_compiler
 def test_the_command_writes_a_header(tmp_path: Path) -> None:
     """Tests the header of a model."""
     pytest.importorskip("onnx")
     out = tmp_path / "net.h"
-    assert main(["envelope", str(MODEL), "--dim", "batch=1:8", "-o", str(out)]) == 0
+    words = ["envelope", str(MODEL), "--dim", "batch=1:8,16:64:4", "--where", "batch*batch<=64"]
+    assert main([*words, "-o", str(out)]) == 0
     text = out.read_text()
+    assert (
+        " *   dim_batch (batch): 1 to 8, 16 to 64 by 4\n *   that keep to batch*batch<=64\n" in text
+    )
     assert "#define NET_LARGEST 1572864u" in text
     assert "static inline uint64_t net_plan(uint64_t dim_batch, uint64_t* offset) {" in text
     subprocess.run([COMPILERS[0], *STRICT, "-fsyntax-only", "-x", "c", out], check=True)
@@ -129,7 +283,7 @@ def test_the_command_writes_a_header(tmp_path: Path) -> None:
 
 def test_what_no_table_has_is_refused() -> None:
     """Tests sizes that are no polynomials, and buffers that depend on the size."""
-    odd = mp.envelope(lambda a: Problem([Buffer("x", 0, 1, 7 * (a % 3) + 1)]), {"a": range(1, 30)})
+    odd = mp.envelope(lambda a: Problem([Buffer("x", 0, 1, 7 * (a % 3) + 1)]), {"a": range(1, 99)})
     with pytest.raises(MemplanError, match="are no polynomials"):
         write_sizes_header(odd)
     empty = mp.envelope(lambda a: Problem([]), {"a": (1, 2)})

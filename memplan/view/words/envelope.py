@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -41,7 +40,7 @@ def describe_envelope(found: Envelope) -> RenderableType:
 
 def _list_facts(found: Envelope) -> Iterator[Fact]:
     asked = found.range
-    axes = (_tell_axis(*each) for each in zip(asked.names, asked.axes, strict=True))
+    axes = (f"{escape(name)} {asked.describe_axis(at)}" for at, name in enumerate(asked.names))
     conditions = "".join(f"; {escape_sentence(each)}" for each in asked.conditions)
     yield "sizes", f"{len(found):,}: {', '.join(axes)}{conditions}"
     for name, row in (("smallest", found.peaks.argmin()), ("largest", found.peaks.argmax())):
@@ -60,16 +59,6 @@ def _list_facts(found: Envelope) -> Iterator[Fact]:
     yield "search", f"{plans} {gives} the peaks of all sizes; {seconds(found.seconds)}"
     yield "bytes", found.how
     yield "one plan", _tell_one(found)
-
-
-def _tell_axis(name: str, axis: Sequence[int]) -> str:
-    if len(axis) == 1:
-        return f"{escape(name)} {axis[0]}"
-    if len(axis) <= 4:
-        return f"{escape(name)} {', '.join(map(str, axis))}"
-    steps = {b - a for a, b in pairwise(axis)}
-    step = "" if steps == {1} else f" by {steps.pop()}" if len(steps) == 1 else " (a list)"
-    return f"{escape(name)} {axis[0]} to {axis[-1]}{step}"
 
 
 def _tell_one(found: Envelope) -> str:
