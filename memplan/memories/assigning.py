@@ -16,6 +16,7 @@ from memplan.memories.memory import (
     check_allowed,
     check_apart,
     check_memories,
+    check_places,
     with_whole_costs,
 )
 from memplan.memories.moves import can_move
@@ -97,8 +98,9 @@ def assign(
     loaded = load_model(model)
     problem = loaded.problem.with_capacity(None)
     given = tuple(memories)
-    check_memories(problem, given)
+    check_memories(given)
     may = check_allowed(problem, given, allowed)
+    check_places(problem, given, may)
     pairs = check_apart(problem, apart)
     if residency and pairs:
         raise MemplanError("buffers that are apart cannot move; leave out apart, or residency")

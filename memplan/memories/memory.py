@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 import numpy as np
 
-from memplan.errors import MemplanError, listed, quoted
+from memplan.errors import MemplanError, ProblemError, listed, quoted
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.solvers.limits import check_number, check_whole
@@ -22,6 +22,7 @@ __all__ = [
     "check_allowed",
     "check_apart",
     "check_memories",
+    "check_places",
     "with_whole_costs",
 ]
 
@@ -104,23 +105,16 @@ def with_whole_costs(memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], Fr
     return tuple(replace(each, read=read, write=write) for each, read, write in pairs), unit
 
 
-def check_memories(problem: Problem, memories: Sequence[Memory]) -> None:
-    """Raise a `MemplanError` if memories contradict each other, or the alignments of buffers."""
+def check_memories(memories: Sequence[Memory]) -> None:
+    """Raise a `MemplanError` if memories contradict each other."""
     if not memories or not all(isinstance(each, Memory) for each in memories):
         raise MemplanError("memories is a list of memplan.Memory, at least one")
-    units = [int(unit) for unit in np.unique(problem.alignment)]
     seen = set()
     for memory in memories:
-        name = quoted(memory.name)
         if memory.name in seen:
+            name = quoted(memory.name)
             raise MemplanError(f"two memories have the name {name}; name them differently")
         seen.add(memory.name)
-        for unit in (*units, memory.alignment):
-            if memory.base % unit:
-                raise MemplanError(
-                    f"the base {memory.base} of {name} is no multiple of the alignment {unit}"
-                )
-        problem.with_alignment(memory.alignment)  # contradicts no pin and no group
     for fast, slow in combinations(memories, 2):
         dearer = fast.read >= slow.read and fast.write >= slow.write
         if dearer and (fast.read, fast.write) != (slow.read, slow.write):
@@ -128,6 +122,33 @@ def check_memories(problem: Problem, memories: Sequence[Memory]) -> None:
                 f"a byte costs more in {quoted(fast.name)} than in {quoted(slow.name)}, named "
                 "after it; name the fastest memory, with the lowest costs, first"
             )
+
+
+def check_places(
+    problem: Problem, memories: Sequence[Memory], allowed: Mapping[str, Iterable[str]]
+) -> None:
+    """Raise a `MemplanError` if a buffer cannot lie in a memory in which it may lie.
+
+    That is because of the alignment or the base of the memory, which contradicts the alignment, the
+    pin or the group of the buffer.
+    """
+    for memory in memories:
+        barred = {problem.index(id) for id, names in allowed.items() if memory.name not in names}
+        barred.update(row for rows in problem.groups if barred & {*rows} for row in rows)
+        part, name = problem, quoted(memory.name)
+        if barred:
+            part = problem.subset([row for row in range(len(problem)) if row not in barred])
+        for unit in (*(int(unit) for unit in np.unique(part.alignment)), memory.alignment):
+            if memory.base % unit:
+                raise MemplanError(
+                    f"the base {memory.base} of {name} is no multiple of the alignment {unit}"
+                )
+        try:
+            part.with_alignment(memory.alignment)
+        except ProblemError as error:
+            raise MemplanError(
+                f"memory {name}: {error}; say where the buffer may lie, or change the alignment"
+            ) from None
 
 
 def check_allowed(

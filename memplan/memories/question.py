@@ -85,7 +85,8 @@ class Question:
             raise MemplanError(
                 f"the buffers of the group of {quoted(ids[rows[0]])} may lie in no memory together"
             )
-        top = max(int(self.problem.size[row]) + max(0, int(self.problem.pin[row])) for row in rows)
+        tops = [int(self.problem.size[row]) + max(0, int(self.problem.pin[row])) for row in rows]
+        top = max(tops)
         found = [
             int(read * memory.read + written * memory.write)  # the costs are whole numbers
             if memory.name in may and (memory.capacity is None or top <= memory.capacity)
@@ -94,8 +95,11 @@ class Question:
         ]
         if found.count(None) == len(found):
             names = listed([memory.name for memory in self.memories if memory.name in may])
+            row = rows[tops.index(top)]
+            pin = int(self.problem.pin[row])
+            label = quoted(ids[row]) + (f", pinned to {pin}," if pin != NONE else "")
             raise InfeasibleError(
-                f"buffer {quoted(ids[rows[0]])} needs {top} bytes, and there are fewer in {names}"
+                f"buffer {label} needs {top} bytes, and there are fewer in {names}"
             )
         return found
 
