@@ -181,6 +181,7 @@ def fit_memories(
     allow_refused: bool = False,
     max_extra: float | None = None,
     pure: Iterable[str] = (),
+    board: str | Board | None = None,
     timeout: float | None = None,
     nodes: int | None = None,
 ) -> FittedMemories:
@@ -192,7 +193,7 @@ def fit_memories(
 
     Parameters
     ----------
-    model, dims, allow_inexact, allow_refused, pure, timeout, nodes
+    model, dims, allow_inexact, allow_refused, pure, board, timeout, nodes
         See `fit`.
     memories, allowed, reads, residency
         See `memplan.assign`. Only programs in C can have buffers that move.
@@ -215,10 +216,11 @@ def fit_memories(
             "moves; leave out --residency"
         )
     name = _name_files(given)
+    place = None if board is None else find_board(board)
     writer = choose_writer(
         given,
         None if is_tflite else Path(f"{name}.h"),
-        Options(dims=dict(dims or {})),
+        Options(dims=dict(dims or {}), board=place),
         allow_refused=allow_refused,
     )
     alone = _pull_levers(
@@ -245,6 +247,7 @@ def fit_memories(
         memories,
         allowed,
         name=name,
+        board=place,
         reads=reads,
         residency=residency,
         timeout=timeout,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
-from memplan.cli.memories import WITHOUT_BOARD, Memories, prepare_folder, put_into, summarise
+from memplan.cli.memories import Memories, prepare_folder, put_into, summarise
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -72,8 +72,9 @@ def command(
             "--head": head,
         }
         output.refuse_given(single, "it is of one memory; leave out --memory")
-        output.refuse_given({"--board": on.find() is not None}, WITHOUT_BOARD)
-        _fit_memories(input, several, rewriting, limits, dim, out, strict=strict, as_json=as_json)
+        _fit_memories(
+            input, several, rewriting, limits, on, dim, out, strict=strict, as_json=as_json
+        )
         return
     from memplan.fitting import find_fit
 
@@ -113,6 +114,7 @@ def _fit_memories(
     several: Memories,
     rewriting: options.Rewriting,
     limits: options.Limits,
+    on: options.OnBoard,
     dim: list[str] | None,
     folder: str | None,
     *,
@@ -129,7 +131,7 @@ def _fit_memories(
 
     dims = options.parse_dims(dim or ())
     asked = vars(rewriting) | {"pure": rewriting.pure or ()} | vars(limits)
-    found = fit_memories(input, memories, dims=dims, **where, **asked)
+    found = fit_memories(input, memories, dims=dims, board=on.find(), **where, **asked)
     reading.refuse_notes(input, found.notes if strict else ())
     files = {} if folder is None else put_into(folder, found.files)
     formats.write_files(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from memplan.memories import Assigned, Memory, Stretch
     from memplan.plan import Plan
     from memplan.sources import Loaded
+    from memplan.sources.tflite.boards import Board
 
 __all__ = [
-    "WITHOUT_BOARD",
     "Memories",
     "prepare_folder",
     "put_into",
@@ -27,9 +27,6 @@ __all__ = [
     "verify",
 ]
 
-WITHOUT_BOARD = (
-    "what TFLM needs on a board is known of one arena only; leave out --memory, or --board"
-)
 _SUFFIX = ".plan.json"
 
 
@@ -115,6 +112,7 @@ def run(
     limits: options.Limits,
     memories: Memories,
     folder: str | None,
+    board: Board | None,
     *,
     top: int,
     as_json: bool,
@@ -130,6 +128,8 @@ def run(
         As options of the command.
     folder
         Where the plan of each memory goes, as "NAME.plan.json".
+    board
+        Where a TFLite model will run, if not on this machine.
     top
         How many buffers to list.
     as_json, quiet
@@ -139,7 +139,10 @@ def run(
     if folder is not None:
         prepare_folder(folder)
     output.check_libraries(input)
-    loaded = reading.read_input(input, model)
+    loaded = reading.read_input(input, model, board=board)
+    if board is not None:
+        loaded = _note_kept(loaded, input, board)
+    reading.refuse_notes(input, loaded.notes if model.strict else ())
 
     from memplan import formats
     from memplan.memories.models import assign_layouts
@@ -166,6 +169,20 @@ def run(
             output.console().print(parts.render_notes(loaded.notes))
         for path in files:
             output.line(f"{path}: written")
+
+
+def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
+    """Add how much of one of the memories TFLM takes for itself."""
+    from pathlib import Path
+
+    from memplan.notes import Code, Note
+    from memplan.yardsticks.tflite_micro_arena import find_beside
+
+    text = (
+        f"TFLM on {board} keeps {find_beside(Path(input), board).bytes} bytes in one of the "
+        "memories, which are not left free; memplan fit leaves them free"
+    )
+    return replace(loaded, notes=(*loaded.notes, Note(Code.ARENA_UNMEASURED, text)))
 
 
 def prepare_folder(path: str) -> None:

@@ -169,8 +169,10 @@ def command(
             "MORE": bool(others),
         }
         output.refuse_given(of_one, "it is of one memory; leave out --memory")
-        output.refuse_given({"--board": on.find() is not None}, memories.WITHOUT_BOARD)
-        memories.run(input, model, search, several, out, top=top, as_json=as_json, quiet=quiet)
+        board = on.find()
+        memories.run(
+            input, model, search, several, out, board, top=top, as_json=as_json, quiet=quiet
+        )
         return
     single["--top"] = of_one["--top"] = top != _TOP  # these list no buffers
     if envelope.has_ranges(model.dim):

@@ -70,10 +70,10 @@ def command(
             "--capacity": constraints.capacity is not None,
             "--pin": bool(constraints.pin),
             "--reserve": bool(constraints.reserve),
-            "--board": on.find() is not None,
         }
         output.refuse_given(given, "it is of one memory, and these plans are of several")
-        memories.verify(reading.read_input(problem, model), plan, in_place=model.in_place)
+        loaded = reading.read_input(problem, model, board=on.find())
+        memories.verify(loaded, plan, in_place=model.in_place)
         return
     held = options.Constraints(constraints.capacity)
     loaded = reading.read_input(problem, model, held, on.find())

@@ -101,10 +101,16 @@ class Beside:
         `None` if it is not known.
     how
         How it is known, or why it is not.
+    least
+        What the arena must have to prepare the model, whatever the plan; 0 if that is not known.
+    unknown
+        The types of operators for which nothing is counted, as it is not known.
     """
 
     bytes: int | None
     how: str
+    least: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

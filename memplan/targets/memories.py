@@ -11,6 +11,7 @@ from memplan.memories import Assigned, Memory
 from memplan.memories.models import assign_layouts
 from memplan.notes import Note
 from memplan.pipeline import Variant, Writer
+from memplan.sources.tflite.boards import Board
 from memplan.targets.c_header import write_header
 from memplan.targets.c_writer import CHeader
 
@@ -48,6 +49,7 @@ def house(
     allowed: Allowed,
     *,
     name: str,
+    board: Board | None = None,
     **asked: Any,
 ) -> Housed:
     """Assign a program to memories, and write it for its runtime.
@@ -62,6 +64,8 @@ def house(
         Arguments of `memplan.assign`.
     name
         Of its files, without a suffix.
+    board
+        Where a TFLite model will run, if the variants are read for a board.
 
     Raises
     ------
@@ -75,9 +79,9 @@ def house(
         from memplan.yardsticks.tflite_micro_arena import find_beside
 
         path = Path(writer.name)
-        beside = find_beside(path)
+        beside = find_beside(path, board)
         made = [
-            house_in_tflm(path, each, memories, allowed, beside, name=name, **asked)
+            house_in_tflm(path, each, memories, allowed, beside, name=name, board=board, **asked)
             for each in variants
         ]
     return min(made, key=lambda each: each.found.traffic)

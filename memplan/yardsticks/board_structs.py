@@ -114,6 +114,7 @@ KEPT: Final[dict[str, str]] = {
     "SVDF": "i" * 9,
     "TRANSPOSE_CONV": _TRANSPOSED + "iipp",
     "VAR_HANDLE": "i",
+    "ethos-u": "iii",
 }
 
 # By operator: what its kernel keeps once it knows that its tensors are of int8.

@@ -25,7 +25,7 @@ from memplan.sources.options import Options
 from memplan.sources.tflite.boards import put_on_board
 from memplan.sources.tflite.graph import find_folded, find_handles, graph_of, round_up
 from memplan.sources.tflite.kernels import list_scratch
-from memplan.sources.tflite.model import Model, load
+from memplan.sources.tflite.model import Model, Scratch, load
 from memplan.sources.tflite.names import is_custom
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import resize
@@ -74,12 +74,16 @@ class Answer:
 
 
 class Request(NamedTuple):
-    """A buffer for TFLM's planner: bytes, first and last use (both included), and its pin."""
+    """A buffer for TFLM's planner: bytes, first and last use (both included), and its pin.
+
+    `of` says what it is for: a tensor, by its number among those of all sub-graphs, or scratch.
+    """
 
     size: int
     first: int
     last: int
     pin: int | None = None
+    of: int | Scratch = -1
 
 
 def measure(path: Path, options: Options, stored: Model | None = None) -> Figure | None:
@@ -166,7 +170,8 @@ def list_requests(model: Model) -> Iterator[Request]:
             planned = not (tensor.data or index in constants or number in outside)
             if planned and tensor.bytes and not (tensor.variable and pin == -1):
                 first, last = uses.first.get(number, -1), uses.last.get(number, -1)
-                yield Request(round_up(tensor.bytes), first, last, None if pin == -1 else pin)
+                size = round_up(tensor.bytes)
+                yield Request(size, first, last, None if pin == -1 else pin, number)
             number += 1
     yield from uses.scratch()
 
@@ -226,8 +231,10 @@ class _Uses:
         for (number, index), (first, last) in sorted(self._scratch.items()):
             subgraph = self._model.subgraphs[number]
             operator = subgraph.operators[index]
-            for size in list_scratch(operator, *subgraph.find_ends(operator)):
-                yield Request(round_up(size), first, last)
+            sizes = list_scratch(operator, *subgraph.find_ends(operator))
+            for part, size in enumerate(sizes):
+                made = Scratch(self._base[number] + operator.outputs[0], part)
+                yield Request(round_up(size), first, last, of=made)
 
 
 def find_version() -> str | None:

@@ -79,9 +79,12 @@ def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 12
     return int(json.loads(run.stdout))
 
 
-def find_beside(path: Path) -> Beside:
-    """Return what TFLM keeps beside the head of a model, with the file as it is."""
-    return _explain_beside(ask(path))
+def find_beside(path: Path, board: Board | None = None) -> Beside:
+    """Return what TFLM keeps beside the head of a model: of the file as it is, or on a board."""
+    if board is None:
+        return _explain_beside(ask(path))
+    found = compute_arena(path, board)
+    return Beside(found.persistent, f"computed for {board}", found.preparing, found.unknown)
 
 
 def _explain_beside(answer: Answer | None) -> Beside:
@@ -112,7 +115,8 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None
     if board is None:
         arena = _measure_beside(path, capacity)
     else:
-        arena, unknown = _compute_beside(path, capacity, board)
+        beside = find_beside(path, board)
+        arena, unknown = Arena(capacity, beside.bytes, beside.least, beside.how), beside.unknown
     left = capacity if arena.beside is None else capacity - arena.beside
     left = max(1, left) if capacity >= arena.least else 1  # nothing fits into one byte
     notes = loaded.notes
@@ -129,13 +133,6 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None
         )
         notes = (*notes, Note(Code.ARENA_UNMEASURED, text))
     return replace(loaded, problem=loaded.problem.with_capacity(left), arena=arena, notes=notes)
-
-
-def _compute_beside(path: Path, capacity: int, board: Board) -> tuple[Arena, tuple[str, ...]]:
-    """Return what TFLM needs of an arena beside the head on a board, and what is not known."""
-    found = compute_arena(path, board)
-    least = found.preparing if found.preparing > found.used else 0
-    return Arena(capacity, found.persistent, least, f"computed for {board}"), found.unknown
 
 
 def _measure_beside(path: Path, capacity: int) -> Arena:

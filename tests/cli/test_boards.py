@@ -95,14 +95,14 @@ def test_a_plan_of_a_board_is_verified_there(capsys: pytest.CaptureFixture[str])
 
 
 def test_what_is_not_known_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests an operator for which CMSIS-NN has no function of sizes."""
+    """Tests an operator of which CMSIS-NN's structs are not known, and one without options."""
     Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL")))
     lines = told(capsys, "inspect", "m.tflite", "--board", "cortex-m4", "--no-runtime")
     assert any("Unknown, and not counted: what BATCH_MATMUL needs there." in line for line in lines)
-    text = " ".join(lines)
-    assert "note: the scratch of BATCH_MATMUL on cortex-m4 with cmsis-nn kernels is not" in text
-    words = ("plan", "m.tflite", "--board", "cortex-m4", "--strict")
-    assert "is not known" in refused(capsys, *words)
+    Path("m.tflite").write_bytes(Writer().write(chain("TRANSPOSE_CONV")))
+    text = " ".join(told(capsys, "inspect", "m.tflite", "--board", "cortex-m4", "--no-runtime"))
+    assert "note: the scratch of TRANSPOSE_CONV on cortex-m4 with cmsis-nn kernels is not" in text
+    assert main(["plan", "m.tflite", "--board", "cortex-m4", "--strict"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -125,3 +125,20 @@ def test_wrong_boards_are_refused(
     Path("p.csv").write_text("id,lower,upper,size\na,0,1,4\n")
     shutil.copy(ROOT / "examples" / "models" / "residual.graph.json", "net.json")
     assert sentence in refused(capsys, *words)
+
+
+def test_several_memories_on_a_board(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests `plan`, `verify` and `fit`: the scratch of the chip's kernels lies in the memories."""
+    on = ("--board", "esp32-s3")
+    two = ("--memory", "sram=40KiB", "--memory", "psram=8MiB")
+    lines = told(capsys, "plan", WAKE, *two, *on, "-o", "plans")
+    assert any("keeps 16796 bytes in one of the memories" in line for line in lines)
+    assert main(["verify", WAKE, "plans", *on]) == 0
+    assert main(["verify", WAKE, "plans"]) == 1
+    capsys.readouterr()
+    told(capsys, "fit", WAKE, *two, *on, "-o", "out")
+    header = Path("out/wake_memories.h").read_text()
+    assert "those of esp32-s3 with esp-nn kernels" in header
+    assert "kCount = 66" in header
+    need = refused(capsys, "fit", WAKE, "--memory", "a=8KiB", "--memory", "b=8MiB", *on)
+    assert 'TFLM keeps 16796 bytes in "a", which has 8192' in need

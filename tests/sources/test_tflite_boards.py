@@ -118,9 +118,27 @@ def test_weights_of_4_bits() -> None:
 
 
 def test_what_is_not_known_is_no_size() -> None:
-    """Tests an operator without options, and one whose kernel has no function for its size."""
+    """Tests operators without options, or with too few inputs."""
     assert ask("CONV_2D", ((1, 8, 8, 4), (4, 3, 3, 4), (1, 8, 8, 4)))[0] is None
-    assert ask("BATCH_MATMUL", ((4, 4), (4, 4), (4, 4)))[0] is None
+    assert ask("UNIDIRECTIONAL_SEQUENCE_LSTM", ((4, 4), (4, 4), (4, 4)))[0] is None
+
+
+def test_scratch_of_products_and_of_lstms() -> None:
+    """Tests what CMSIS-NN asks for: sums on Helium, and a buffer less for quantized LSTMs."""
+    assert ask("BATCH_MATMUL", ((4, 8), (8, 6), (4, 6))) == [(), (), (24,), (), (), ()]
+    inputs = [TensorInfo("x", "int8", (1, 3, 4)), *[constant("w", "int8", 8, 4)] * 17]
+    inputs += [TensorInfo("h", "int8", (1, 8)), TensorInfo("c", "int16", (1, 8))]
+    operator = OperatorInfo("UNIDIRECTIONAL_SEQUENCE_LSTM", tuple(range(20)), (20,))
+    output = TensorInfo("y", "int8", (1, 3, 8))
+    for name, count in (("cortex-m4", 3), ("cortex-m55", 3), ("esp32", 4), ("32-bit", 4)):
+        assert compute_sizes(find_board(name), operator, inputs, output) == (16,) * count
+
+
+def test_scratch_of_an_accelerator() -> None:
+    """Tests the arrays of addresses and sizes that the operator of Vela asks for."""
+    inputs, output = [TensorInfo("x", "int8", (4,))] * 4, TensorInfo("y", "int8", (4,))
+    operator = OperatorInfo("ethos-u", (0, 1, 2, 3), (4,))
+    assert compute_sizes(find_board("cortex-m55"), operator, inputs, output) == (40, 20)
 
 
 def test_tensors_of_other_types_take_the_reference_way() -> None:

@@ -190,7 +190,8 @@ def test_the_order_is_by_size_and_then_the_last_first() -> None:
     sizes = (4, 8, 4)
     tensors = tuple(floats(f"t{index}", size) for index, size in enumerate(sizes))
     model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=tensors),))
-    assert list(list_requests(model)) == [Request(16, 0, 1), Request(32, 1, 2), Request(16, 2, 2)]
+    asked = [Request(16, 0, 1, of=0), Request(32, 1, 2, of=1), Request(16, 2, 2, of=2)]
+    assert list(list_requests(model)) == asked
     assert compute_head(model) == 48
 
 

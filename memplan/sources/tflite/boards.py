@@ -48,6 +48,7 @@ class Board:
 
 
 _ARM: Final = {"": "m0 m0+ m1 m3 m23", "dsp": "m4 m7 m33 m35p", "mve": "m52 m55 m85"}
+_ETHOS_U: Final = "ethos-u"  # the operator that Vela makes
 _ESPRESSIF: Final = {
     "esp32": "esp32 esp32-s2 esp32-c2 esp32-c3 esp32-c5 esp32-c6 esp32-h2",
     "esp32-s3": "esp32-s3",
@@ -140,9 +141,14 @@ def compute_sizes(
 
     A size of 0 is asked for too: TFLM keeps a pointer for it. `None` if the sizes are not known.
     """
+    if output is None:
+        return ()
+    if operator.type == _ETHOS_U:  # the addresses and the sizes of its tensors
+        tensors = len(operator.inputs) + len(operator.outputs)
+        return 8 * tensors, board.pointer * tensors
     library = {"cmsis-nn": cmsis_nn.SCRATCH, "esp-nn": esp_nn.SCRATCH}.get(board.kernels, {})
     request = library.get(operator.type)
-    if request is not None and output is not None:
+    if request is not None:
         try:
             return request(board.unit, operator, inputs, output)
         except (IndexError, ValueError, ZeroDivisionError):  # inputs, axes or options are missing

@@ -129,6 +129,22 @@ def _convolve_back(
     return 4 * line * max(rows, step_y), 0
 
 
+def _multiply(
+    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+) -> tuple[int, ...]:
+    """Return the scratch of a BATCH_MATMUL: sums of columns."""
+    sums = unit == "mve" and need(inputs, 0).dtype == "int8" == need(inputs, 1).dtype
+    return (4 * output.shape[-1],) if sums else ()
+
+
+def _remember(
+    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+) -> tuple[int, ...]:
+    """Return the scratch of an LSTM, whose quantized kernels have one buffer less."""
+    quantized = need(inputs, 0).dtype in ("int8", "int16")
+    return (need(inputs, 19).bytes,) * (3 if quantized else 4)
+
+
 def _drop_zero(size: int) -> tuple[int, ...]:
     return (size,) if size > 0 else ()
 
@@ -139,8 +155,9 @@ SCRATCH: Final[dict[str, _Request]] = {
     "CONV_2D": _convolve,
     "DEPTHWISE_CONV_2D": _convolve_depthwise,
     "FULLY_CONNECTED": _connect,
-    **dict.fromkeys(("BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM"), lambda *_: None),
+    "BATCH_MATMUL": _multiply,
     "TRANSPOSE_CONV": _convolve_back,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _remember,
 }
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "find_folded",
     "find_handles",
     "find_scratch_inputs",
+    "find_workspaces",
     "graph_of",
     "round_up",
 ]
@@ -80,6 +81,19 @@ def find_handles(model: Model) -> set[int]:
         for operator in subgraph.operators
         if operator.type == "VAR_HANDLE"
         for index in operator.outputs
+    }
+
+
+def find_workspaces(graph: Graph) -> dict[int, int]:
+    """Return by the first result of an operator the tensor that holds all its scratch.
+
+    Where a sub-graph is entered several times, those of its copies are there too.
+    """
+    return {
+        operator.makes: tensor
+        for operator in graph.walk()
+        for tensor in operator.outputs[1:]
+        if graph.tensors[tensor].kind is Kind.WORKSPACE
     }
 
 
@@ -366,10 +380,10 @@ class _Builder:
         the sub-graph is entered more than once, the tensor keeps its place from the first time to
         the last.
         """
-        if not sizes:
+        size = sum(round_up(size) for size in sizes)
+        if not size:
             return ()
         new = len(self._tensors)
-        size = sum(round_up(size) for size in sizes)
         self._tensors.append(
             Tensor(self._make_distinct(f"{name} (workspace)"), size, Kind.WORKSPACE)
         )

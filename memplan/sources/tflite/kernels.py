@@ -151,11 +151,11 @@ def list_scratch(
 ) -> tuple[int, ...]:
     """Return the sizes in bytes of the scratch buffers of an operator, on its board if it has one.
 
-    A size of 0 is left out, as it takes no place.
+    A size of 0 takes no place, but TFLM asks its planner for it like for any other.
     """
     if operator.scratch is None:
         return compute_scratch(operator.type, inputs, output)
-    return tuple(size for size in operator.scratch if size > 0)
+    return operator.scratch
 
 
 def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> 
     if request is None or output is None:
         return ()
     try:
-        return tuple(size for size in request(inputs, output) if size > 0)
+        return request(inputs, output)
     except IndexError:  # an input is left out, or has too few axes
         return ()
 
@@ -180,7 +180,8 @@ def _rank_and_axes(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
 
 def _sums(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     quantized = need(inputs, 0).dtype in ("int8", "int16")
-    return (4 * output.elements * quantized, *_rank_and_axes(inputs, output))
+    sums = (4 * output.elements,) if quantized else ()
+    return (*sums, *_rank_and_axes(inputs, output))
 
 
 def _unpacked_filter(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
@@ -192,8 +193,8 @@ def _accumulators(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     kind, bias = need(inputs, 2).dtype, inputs[3] if len(inputs) > 3 else None
     if kind != "int16":
         return (4 * output.elements,) if kind == "int8" else ()
-    widened = bias.elements if bias is not None and bias.dtype == "int16" else 0
-    return 8 * output.elements, 8 * widened
+    widened = (8 * bias.elements,) if bias is not None and bias.dtype == "int16" else ()
+    return (8 * output.elements, *widened)
 
 
 def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:

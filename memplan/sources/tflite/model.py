@@ -22,6 +22,7 @@ __all__ = [
     "IDENTIFIER",
     "Model",
     "OperatorInfo",
+    "Scratch",
     "SubGraph",
     "TensorInfo",
     "load",
@@ -126,6 +127,25 @@ class OperatorInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """A scratch buffer of a kernel, in a file and in all files that are made of it.
+
+    A file with unpacked weights or in another order has operators at other places, but tensors with
+    the same numbers. So an operator is known by what it makes.
+
+    Attributes
+    ----------
+    result
+        The first result of the operator, by its number among the tensors of all sub-graphs.
+    part
+        Which of the buffers that the operator asks for.
+    """
+
+    result: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
 class SubGraph:
     """A sub-graph of the file; indices are into its own tensors, and -1 is no tensor."""
 
@@ -140,7 +160,8 @@ class SubGraph:
     ) -> tuple[list[TensorInfo | None], TensorInfo | None]:
         """Return the inputs of an operator, and its first output, if it has one."""
         inputs = [self.tensors[i] if i >= 0 else None for i in operator.inputs]
-        return inputs, self.tensors[operator.outputs[0]] if operator.outputs else None
+        first = operator.outputs[0] if operator.outputs else -1
+        return inputs, self.tensors[first] if first >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

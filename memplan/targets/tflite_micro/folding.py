@@ -74,11 +74,22 @@ def rewrite(data: bytes, change: Callable[[Any, Any], _Result]) -> tuple[bytes, 
     """
     flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(_SCHEMA, extra=_EXTRA)
     tree = schema.ModelT.InitFromPackedBuf(data, 0)
+    _fill_absent(tree)
     found = change(tree, schema)
     _drop_unused(tree)
     builder = flatbuffers.Builder(len(data))
     builder.Finish(tree.Pack(builder), IDENTIFIER)
     return bytes(builder.Output()), found
+
+
+def _fill_absent(tree: Any) -> None:
+    """Make lists of what is absent in the file: nothing read or made, and the shape of a scalar."""
+    for subgraph in tree.subgraphs:
+        for each in (subgraph, *subgraph.operators):
+            each.inputs = [] if each.inputs is None else each.inputs
+            each.outputs = [] if each.outputs is None else each.outputs
+        for tensor in subgraph.tensors:
+            tensor.shape = [] if tensor.shape is None else tensor.shape
 
 
 class _Folder:

@@ -16,21 +16,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from memplan.errors import MemplanError, PlanError, quoted
+from memplan.errors import MemplanError, PlanError, listed, quoted
 from memplan.graph import Layout
 from memplan.memories import Assigned, Memory
 from memplan.memories.models import assign_layouts
 from memplan.notes import Code, Note
 from memplan.pipeline import Variant
 from memplan.sources.loaded import Beside
+from memplan.sources.tflite.boards import Board, put_on_board
+from memplan.sources.tflite.graph import round_up
 from memplan.sources.tflite.model import Model, parse
 from memplan.targets._c_names import escape_comment, make_identifiers, make_prefix
 from memplan.targets.memories import Housed
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.targets.tflite_micro.metadata import with_offsets
-from memplan.targets.tflite_micro.planning import find_offsets
-from memplan.targets.tflite_micro.shim import order_offsets
-from memplan.yardsticks.tflite_micro import LARGEST, Request, list_requests, place_requests
+from memplan.targets.tflite_micro.planning import find_offsets, find_places
+from memplan.yardsticks.tflite_micro import LARGEST, Request, place_requests
 
 __all__ = ["HoleError", "house_in_tflm", "make_hole", "make_planner"]
 
@@ -47,8 +48,8 @@ _HEADER: Final = """\
  *       model, resolver,
  *       tflite::MicroAllocator::Create({first}, sizeof {first}, &planner));
  *
- * AllocateTensors fails for another model, and for kernels that need more scratch than the
- * reference kernels, for which this was planned.
+ * AllocateTensors fails for another model, and for kernels that need more scratch than
+ * {kernels}, for which this was planned.
  */
 #ifndef {guard}
 #define {guard}
@@ -204,20 +205,32 @@ class _Range:
         return self.bases[number] + self.found.plans[number].offset(id)
 
 
-def make_planner(model: Model, found: Assigned, name: str) -> str:
+def make_planner(
+    model: Model,
+    found: Assigned,
+    name: str,
+    beside: Beside | None = None,
+    board: Board | None = None,
+) -> str:
     """Return a header in C++ with a planner of a model.
 
     Parameters
     ----------
     model
-        The model as TFLM will read it: without offsets and packed weights.
+        The model as TFLM will read it: without offsets and packed weights, on its board.
     found
         The plans of a layout of it. The first memory is that of TFLM's arena.
     name
         The prefix of all names.
+    beside
+        What TFLM keeps in its arena, if `board` says where.
+    board
+        Where the model will run; by default somewhere with the reference kernels.
 
     Raises
     ------
+    PlanError
+        If the plans are for kernels that ask for other scratch.
     MemplanError
         If offsets are too large for TFLM.
     """
@@ -228,25 +241,28 @@ def make_planner(model: Model, found: Assigned, name: str) -> str:
     names = make_identifiers(memory.name for memory in found.memories)
     arrays = [f"{each}_arena" for each in names]
     places = _Range(found, tuple(_STRIDE * number for number in range(len(used))))
-    offsets = order_offsets(model, _layout_of(found), places)
     rows = [
         f"        {{{each.size}, {each.first}, {each.last}, {at // _STRIDE}, {at % _STRIDE}}},"
-        for each, at in zip(list_requests(model), offsets, strict=True)
+        for each, at in find_places(model, _layout_of(found), places)
     ]
     sizes = [f"{upper}_BYTES_{each}" for each in names]
-    behind = " + what TFLM keeps"
+    lengths = [f"{sizes[0]} + what TFLM keeps", *sizes[1:]]
+    if board is not None and beside is not None and beside.bytes is not None:
+        whole = max(round_up(used[0]) + beside.bytes, beside.least)
+        lengths[0] = str(round_up(whole))
     return _HEADER.format(
         model=escape_comment(Path(model.name).name),
         count=len(names),
         arrays="\n".join(
-            f" *   alignas({_ALIGNED}) static uint8_t {array}[{size}{behind * (not at)}];"
-            for at, (array, size) in enumerate(zip(arrays, sizes, strict=True))
+            f" *   alignas({_ALIGNED}) static uint8_t {array}[{length}];"
+            for array, length in zip(arrays, lengths, strict=True)
         ),
         arguments=", ".join(arrays),
         first=arrays[0],
         first_name=names[0],
         guard=f"{upper}_MEMORIES_H_",
         upper=upper,
+        kernels="the reference kernels" if board is None else f"those of {board}",
         class_=_name_class(upper),
         constants="\n".join(
             f"#define {size} {max(1, bytes_)}u" for size, bytes_ in zip(sizes, used, strict=True)
@@ -338,6 +354,7 @@ def house_in_tflm(
     beside: Beside,
     *,
     name: str,
+    board: Board | None = None,
     **asked: Any,
 ) -> Housed:
     """Write a model for TFLM in several memories; see `memplan.targets.memories.house`.
@@ -351,7 +368,7 @@ def house_in_tflm(
         The model as it was.
     given
         The model, perhaps in another order.
-    memories, allowed, name, asked
+    memories, allowed, name, board, asked
         See `memplan.targets.memories.house`.
     beside
         What TFLM keeps beside the tensors of the model.
@@ -365,6 +382,7 @@ def house_in_tflm(
     data = unpack(given.data, stored)
     model = stored if data is given.data else parse(data, str(path))
     data, model = _without_offsets(data, model)
+    model, _ = put_on_board(model, board)
     notes = given.loaded.notes
     if any(memory.base for memory in memories):
         try:
@@ -379,7 +397,8 @@ def house_in_tflm(
             return Housed(found, files, how, (*notes, *_list_notes(beside)))
     kept = _hold_back(memories, beside, 0)
     found = assign_layouts(given.loaded, kept, in_place=True, allowed=allowed, **asked)
-    files = {f"{name}_memories.h": make_planner(model, found, name).encode()}
+    header = make_planner(model, found, name, beside, board)
+    files = {f"{name}_memories.h": header.encode()}
     how = "a planner for TFLM, in C++, with an array for each memory"
     if data != path.read_bytes():
         files[f"{name}.tflite"] = data
@@ -423,16 +442,24 @@ def _hold_back(memories: Sequence[Memory], beside: Beside, at: int) -> list[Memo
     if capacity is None or not beside.bytes:
         return made
     left = (capacity - beside.bytes) // _ALIGNED * _ALIGNED
-    if left < 1:
+    if left < 1 or capacity < beside.least:
+        need = f"keeps {beside.bytes} bytes in"
+        if left > 0:
+            need = f"prepares the model in {beside.least} bytes of"
         raise MemplanError(
-            f"TFLM keeps {beside.bytes} bytes in {quoted(made[at].name)}, which has {capacity}; "
-            "name a larger memory first"
+            f"TFLM {need} {quoted(made[at].name)}, which has {capacity}; name a larger memory first"
         )
     made[at] = replace(made[at], capacity=left)
     return made
 
 
 def _list_notes(beside: Beside) -> tuple[Note, ...]:
+    if beside.unknown:
+        text = (
+            f"what TFLM keeps for {listed(beside.unknown, quote=False)} beside its tensors is not "
+            f"known, and was not left free: {beside.how}"
+        )
+        return (Note(Code.ARENA_UNMEASURED, text),)
     if beside.bytes is not None:
         return ()
     text = f"what TFLM keeps beside its tensors is unknown, and was not left free: {beside.how}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -11,10 +12,14 @@ from memplan.plan import Plan
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.boards import Board
-from memplan.sources.tflite.model import Model
-from memplan.yardsticks.tflite_micro import LARGEST
+from memplan.sources.tflite.graph import find_workspaces
+from memplan.sources.tflite.model import Model, Scratch
+from memplan.yardsticks.tflite_micro import LARGEST, Request, list_requests
 
-__all__ = ["Places", "check_peak", "find_offsets", "find_unused", "get_layout", "plan_file"]
+__all__ = [
+    *("Places", "check_peak", "find_offsets", "find_places", "find_unused", "get_layout"),
+    "plan_file",
+]
 
 
 def plan_file(
@@ -117,6 +122,50 @@ def find_offsets(model: Model, layout: Layout, plan: Places) -> list[int]:
             if tensor < len(offsets):  # scratch and copies have higher numbers
                 offsets[tensor] = base + inside
     return offsets
+
+
+def find_places(model: Model, layout: Layout, plan: Places) -> list[tuple[Request, int]]:
+    """Return what TFLM asks its planner for, in its order, each with its offset in the plan.
+
+    Parameters
+    ----------
+    model
+        The file that TFLM will read, without offsets and packed weights, on the board of the plan.
+        It may have been made of the one that was planned: tensors keep their numbers.
+    layout, plan
+        What was planned.
+
+    Raises
+    ------
+    PlanError
+        If the plan is for kernels that ask for other scratch.
+    """
+    graph = layout.graph
+    tensors = find_offsets(model, layout, plan)
+    holders = find_workspaces(graph)
+    base = {
+        tensor: plan.offset(storage.name)
+        for storage in (layout.storages[row] for row in layout.rows)
+        for tensor in storage.tensors
+    }
+    ends = {result: 0 for result in holders if result < len(tensors)}  # of the parts so far
+    found = []
+    for request in list_requests(model):
+        of = request.of
+        if not isinstance(of, Scratch):
+            found.append((request, max(0, tensors[of])))  # an unused tensor can have any offset
+            continue
+        before = ends.get(of.result, 0)
+        offset = base[holders[of.result]] + before if of.result in holders else 0
+        ends[of.result] = before + request.size
+        found.append((request, offset))
+    if any(size != _size_of_scratch(graph, holders, result) for result, size in ends.items()):
+        raise PlanError(f"{model.name}: the plan is for kernels that ask for other scratch")
+    return found
+
+
+def _size_of_scratch(graph: Graph, holders: Mapping[int, int], result: int) -> int:
+    return graph.tensors[holders[result]].bytes if result in holders else 0
 
 
 def find_unused(graph: Graph) -> list[int]:

@@ -8,21 +8,18 @@ scratch, as `memplan.yardsticks.tflite_micro.list_requests` yields them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from memplan.errors import MemplanError, quoted
-from memplan.graph import Layout
 from memplan.plan import Plan
 from memplan.sources.tflite.boards import Board, put_on_board
-from memplan.sources.tflite.graph import find_folded, find_handles, round_up
-from memplan.sources.tflite.kernels import list_scratch
-from memplan.sources.tflite.model import Model, load
+from memplan.sources.tflite.graph import find_folded
+from memplan.sources.tflite.model import load
 from memplan.targets._c_names import escape_comment, is_free
-from memplan.targets.tflite_micro.planning import Places, find_offsets, get_layout, plan_file
+from memplan.targets.tflite_micro.planning import find_places, get_layout, plan_file
 
-__all__ = ["order_offsets", "shim_header"]
+__all__ = ["shim_header"]
 
 _HEADER = """\
 /* Offsets of {model} for TensorFlow Lite Micro, made by memplan.
@@ -105,9 +102,9 @@ def shim_header(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
             "`memplan apply` first, and make the header from its output"
         )
-    stored, _ = put_on_board(stored, board)
+    stored, _ = put_on_board(replace(stored, offsets=()), board)
     made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout, board=board)
-    offsets = list(order_offsets(stored, get_layout(made), made.plan))
+    offsets = [at for _, at in find_places(stored, get_layout(made), made.plan)]
     return _HEADER.format(
         model=escape_comment(Path(stored.name).name),
         kernels="the reference kernels" if board is None else str(board),
@@ -119,39 +116,3 @@ def shim_header(
         room=max(1, len(offsets)),
         entries="\n".join(f"        {{{o}}}," for o in offsets or [0]),
     )
-
-
-def order_offsets(model: Model, layout: Layout, plan: Places) -> Iterator[int]:
-    """Yield offsets in the order in which TFLM adds buffers to its planner."""
-    tensors = find_offsets(model, layout, plan)
-    outside, number = find_handles(model), 0
-    for subgraph in model.subgraphs:
-        for tensor in subgraph.tensors:
-            if tensor.bytes and not (tensor.data or tensor.variable or number in outside):
-                yield max(0, tensors[number])  # an unused tensor can have any offset
-            number += 1
-    yield from _order_scratch(model, layout, plan)
-
-
-def _order_scratch(model: Model, layout: Layout, plan: Places) -> Iterator[int]:
-    """Yield the offsets of each part of the operators' scratch, which is one buffer in the plan."""
-    base: dict[str, int] = {}
-    for row in layout.rows:
-        storage = layout.storages[row]
-        base.update(
-            (layout.graph.tensors[t].name, plan.offset(storage.name)) for t in storage.tensors
-        )
-    pieces = {
-        step.name: base[layout.graph.tensors[t].name]
-        for step in layout.graph.walk()
-        for t in step.outputs
-        if t >= model.first[-1] and layout.graph.tensors[t].kind == "workspace"
-    }
-    for number, subgraph in enumerate(model.subgraphs):
-        for index, operator in enumerate(subgraph.operators):
-            at = pieces.get(f"#{index}" if number == 0 else f"#{number}.{index}")
-            if at is None:  # no scratch, or the sub-graph is never entered
-                continue
-            for size in list_scratch(operator, *subgraph.find_ends(operator)):
-                yield at
-                at += round_up(size)
