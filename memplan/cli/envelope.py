@@ -56,6 +56,14 @@ def command(
             "size (.json, .csv), or a C function that makes the plan of a size (.h)."
         ),
     ] = None,
+    read_all: Annotated[
+        bool,
+        typer.Option(
+            "--read-all",
+            help="Read the program at every size. Otherwise, of more than 64 sizes some are read, "
+            "and what follows rests on polynomials through these.",
+        ),
+    ] = False,
     *,
     search: options.Search,
     as_json: options.AsJson = False,
@@ -65,7 +73,7 @@ def command(
     Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
     plan with the same offsets for all sizes is shown too.
     """
-    run(input, options.Model(dim), where or (), search, out, as_json=as_json)
+    run(input, options.Model(dim), where or (), search, out, read_all=read_all, as_json=as_json)
 
 
 def run(
@@ -75,6 +83,7 @@ def run(
     search: options.Search,
     out: str | None,
     *,
+    read_all: bool = False,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -93,7 +102,8 @@ def run(
     from memplan.envelopes import envelope
 
     limits = {name: value for name, value in vars(search).items() if value is not None}
-    found = envelope(_make_reader(input, model), ranges, conditions, **limits)
+    reader = _make_reader(input, model)
+    found = envelope(reader, ranges, conditions, read_all=read_all, **limits)
     if as_json or not quiet:
         _show(found, as_json=as_json)
     if out is not None:
@@ -176,6 +186,7 @@ def _summarise(found: Envelope) -> dict[str, Any]:
             "status": str(found.plan.status),
         },
         "bytes": found.how,
+        "premise": found.premise or None,
         "notes": [asdict(note) for note in found.notes],
         "seconds": round(found.seconds, 6),
     }

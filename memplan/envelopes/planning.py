@@ -58,6 +58,8 @@ class Layer:
 class Envelope(Immutable):
     """The peak of a program at every size of a range; the referee has accepted it.
 
+    Where the source did not say the bytes of all sizes, all of it rests on `premise`.
+
     Attributes
     ----------
     range
@@ -73,9 +75,9 @@ class Envelope(Immutable):
         At each size: the layer that gives the peak; shape (N,).
     problem, plan
         One plan for all sizes: the problem of fixed offsets that are legal at every size, and its
-        plan. Its bound is about such offsets.
+        plan. Its bound is about such offsets; its `stats` have the range, and the premise.
     how
-        How the bytes of the buffers are known.
+        How the bytes of the buffers are known; see also `premise`.
     notes
         The assumptions and omissions of the reader of the model.
     seconds
@@ -99,12 +101,20 @@ class Envelope(Immutable):
 
     def __repr__(self) -> str:
         names = ", ".join(self.range.names)
-        return f"<Envelope: {names}, {len(self):,} sizes, {self.status}, {self.plan!r}>"
+        status = str(Status.OPTIMAL if self.open == 0 else Status.FEASIBLE)
+        if self.premise:
+            status += " if sizes are polynomials"
+        return f"<Envelope: {names}, {len(self):,} sizes, {status}, {self.plan!r}>"
 
     @property
     def status(self) -> Status:
-        """Whether the peak is proved to be the least at every size."""
-        return Status.OPTIMAL if self.open == 0 else Status.FEASIBLE
+        """Whether the peak is proved to be the least at every size, without a premise."""
+        return Status.OPTIMAL if self.open == 0 and not self.premise else Status.FEASIBLE
+
+    @property
+    def premise(self) -> str:
+        """What peaks, bounds and plans rest on, in words; empty if the source said all bytes."""
+        return _tell_premise(self.scenarios)
 
     @property
     def open(self) -> int:
@@ -140,7 +150,8 @@ class Envelope(Immutable):
         layer, problem = self._find(row)
         offsets = layer.relation.offsets(problem.size[:, None], problem.alignment)[:, 0]
         bound = int(self.bounds[row])
-        status = Status.OPTIMAL if self.peaks[row] == bound else Status.FEASIBLE
+        proved = self.peaks[row] == bound and not self.premise
+        status = Status.OPTIMAL if proved else Status.FEASIBLE
         return Plan.of(problem, offsets, status=status, lower_bound=bound, solver="envelope")
 
     def _find(self, row: int) -> tuple[Layer, Problem]:
@@ -190,6 +201,9 @@ class Envelope(Immutable):
                 self.peaks[scenario.rows],
                 self.bounds[scenario.rows],
                 proved,
+                scenario.read,
+                scenario.said,
+                self.status is Status.OPTIMAL,
             )
             verify_envelope(scenario.template, scenario.chunks(), layers, self.plan)
 
@@ -203,6 +217,7 @@ def envelope(
     nodes: int = NODES,
     threads: int | None = None,
     seed: int = 0,
+    read_all: bool = False,
 ) -> Envelope:
     """Find the peak of a program at every size of a range, and one plan for all sizes.
 
@@ -220,6 +235,10 @@ def envelope(
         Seconds for all plans together.
     nodes, threads, seed
         Of each plan; see `memplan.solve`.
+    read_all
+        Whether to read the program at every size, so that nothing is presumed. Otherwise, if there
+        are more than 64 sizes, some are read, and polynomials stand for the rest
+        (`Envelope.premise`).
 
     Raises
     ------
@@ -240,7 +259,7 @@ def envelope(
     """
     budget = SharedBudget(timeout, None)  # each plan has all nodes
     asked = Range.of(dims, [where] if isinstance(where, str) else where)
-    scenarios, notes, how = find_scenarios(model, asked)
+    scenarios, notes, how = find_scenarios(model, asked, read_all=read_all)
 
     def plan(problem: Problem) -> Plan:
         left = budget.share(1).seconds
@@ -259,7 +278,7 @@ def envelope(
         chosen[scenario.rows] = work.chosen
         layers += work.layers
     problem = join_scenarios(scenarios)
-    fixed = plan(problem)
+    fixed = _with_range(problem, plan(problem), asked, _tell_premise(scenarios))
     found = Envelope(
         asked,
         scenarios,
@@ -275,6 +294,30 @@ def envelope(
     )
     found.verify()
     return found
+
+
+def _tell_premise(scenarios: Iterable[Scenario]) -> str:
+    count = sum(scenario.presumed for scenario in scenarios)
+    if not count:
+        return ""
+    sizes = "one size that was" if count == 1 else f"{count:,} sizes that were"
+    return f"at the {sizes} not read, buffers and bytes are as these polynomials say"
+
+
+def _with_range(problem: Problem, plan: Plan, asked: Range, premise: str) -> Plan:
+    """Return the plan for all sizes, which says of which sizes it is, and what it rests on."""
+    proved = plan.status is Status.OPTIMAL and not premise
+    stats: dict[str, object] = {**plan.stats, **asked.write()}
+    if premise:
+        stats["premise"] = premise
+    return Plan.of(
+        problem,
+        plan.offsets,
+        status=Status.OPTIMAL if proved else Status.FEASIBLE,
+        lower_bound=plan.lower_bound,
+        solver=plan.solver,
+        stats=stats,
+    )
 
 
 class _Search:

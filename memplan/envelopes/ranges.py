@@ -43,9 +43,15 @@ class Run(NamedTuple):
         return value in range(self.first, self.last + 1, self.step)
 
     def __str__(self) -> str:
+        """Return the run for people: "32 to 512 by 32"."""
         if self.first == self.last:
             return str(self.first)
         return f"{self.first} to {self.last}" + f" by {self.step}" * (self.step > 1)
+
+    def write(self) -> str:
+        """Return the run as `parse_values` reads it: "32:512:32"."""
+        numbers = self if self.step > 1 else self[:2]
+        return ":".join(map(str, numbers[:1] if self.first == self.last else numbers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +131,14 @@ class Range(Immutable):
             any(value in run for run in runs) for value, runs in zip(values, self.runs, strict=True)
         )
         return all(inside) and len(_keep_all(self.limits, self.names, np.array([values]))) > 0
+
+    def write(self) -> dict[str, object]:
+        """Return the range as it is asked for: the text of each dimension, and the conditions."""
+        sizes = {
+            name: ",".join(run.write() for run in runs)
+            for name, runs in zip(self.names, self.runs, strict=True)
+        }
+        return {"sizes": sizes, "where": list(self.conditions)}
 
     def describe_axis(self, column: int) -> str:
         """Return the values of a dimension for people: "32 to 512 by 32"."""

@@ -9,13 +9,14 @@ is checked at the corners of the range and at further sizes.
     bytes        4243344     4251588     4259840       checked at 2, 1024, 57, 311, ...
 
 Where few sizes are asked for, or the polynomials do not fit, the source is asked at every size.
+What was not asked is presumed, and all that follows from it is said with this premise.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from math import prod
@@ -38,13 +39,16 @@ __all__ = ["find_scenarios"]
 
 _ALWAYS_READ: Final = 64  # sizes; up to so many are all read
 _MOST_READ: Final = 1024
+_MOST_NUMBERS: Final = 1 << 26  # that are kept of sizes that are all read
 _DEGREES: Final = (2, 3, 4)
 _PERIODS: Final = (2, 4, 8, 16, 32)
 _MOST_WORK: Final = 1 << 16  # polynomials
 _CHECKS: Final = 12  # further sizes, beside the corners
 
 
-def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tuple[Note, ...], str]:
+def find_scenarios(
+    model: Any, asked: Range, *, read_all: bool = False
+) -> tuple[tuple[Scenario, ...], tuple[Note, ...], str]:
     """Return the scenarios of a program, the notes of its reader, and how sizes are known.
 
     Parameters
@@ -54,6 +58,8 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
         dimensions, which are passed by name.
     asked
         The sizes.
+    read_all
+        Whether to read every size, however many there are.
 
     Raises
     ------
@@ -64,7 +70,7 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
     reader = _Reader(model, asked.names)
     largest = tuple(asked.points[-1].tolist())
     notes = reader.sample(largest).notes
-    if len(asked) > _ALWAYS_READ:
+    if len(asked) > _ALWAYS_READ and not read_all:
         misfit = None
         for fit in _list_fits(reader, asked):
             try:
@@ -72,11 +78,11 @@ def find_scenarios(model: Any, asked: Range) -> tuple[tuple[Scenario, ...], tupl
             except _MisfitError as error:
                 misfit = misfit or error
             else:
-                return (found,), notes, _tell_fit(reader, found)
+                return (found,), notes, _tell_fit(found)
         if len(asked) > _MOST_READ:
             raise MemplanError(
                 f"{misfit}; ask for at most {_MOST_READ:,} sizes, which are read one by one, as "
-                f"in {asked.names[0]}=1,2,4 or with a step"
+                f"in {asked.names[0]}=1,2,4 or with a step, or have all of them read (--read-all)"
             )
     scenarios = _read_all(reader, asked)
     if len(scenarios) == 1:
@@ -131,15 +137,24 @@ class _Reader:
         self._names = names
         self._samples: dict[tuple[int, ...], _Sample] = {}
 
-    def sample(self, point: tuple[int, ...]) -> _Sample:
-        if point not in self._samples:
+    def sample(self, point: tuple[int, ...], *, keep: bool = True) -> _Sample:
+        found = self._samples.get(point)
+        if found is None:
             loaded = self._read(dict(zip(self._names, point, strict=True)))
             _refuse_tied(loaded.problem)
-            self._samples[point] = _Sample(loaded.problem, loaded.notes, *_find_bytes(loaded))
-        return self._samples[point]
+            found = _Sample(loaded.problem, loaded.notes, *_find_bytes(loaded))
+            if keep:
+                self._samples[point] = found
+        return found
 
-    def __len__(self) -> int:
-        return len(self._samples)
+    def list_said(self, asked: Range) -> tuple[Column, Column]:
+        """Return which of the sizes were read, shape (k,), and the bytes, shape (buffers, k)."""
+        rows = [
+            (row, self._samples[point].problem.size)
+            for row, point in enumerate(map(tuple, asked.points.tolist()))
+            if point in self._samples
+        ]
+        return np.array([row for row, _ in rows], np.int64), np.stack([b for _, b in rows], axis=1)
 
 
 def _choose_reader(model: Any) -> Callable[[Mapping[str, int]], Loaded]:
@@ -184,19 +199,29 @@ def _find_bytes(loaded: Loaded) -> tuple[Column, Column]:
 
 def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
     """Return the scenarios of sizes that are all read."""
-    found: dict[tuple[Any, ...], list[int]] = {}
-    points = [tuple(point) for point in asked.points.tolist()]
-    for row, point in enumerate(points):
-        found.setdefault(reader.sample(point).shape, []).append(row)
+    found: dict[tuple[Any, ...], tuple[Problem, list[int], list[Column]]] = {}
+    numbers = 0
+    for row, point in enumerate(map(tuple, asked.points.tolist())):
+        sample = reader.sample(point, keep=row < _MOST_READ)
+        problem, rows, bytes = found.setdefault(sample.shape, (sample.problem, [], []))
+        rows.append(row)
+        bytes.append(sample.problem.size)
+        numbers += len(problem)
+        if numbers > _MOST_NUMBERS:
+            raise MemplanError(
+                f"the bytes of all buffers at all {len(asked):,} sizes take too much memory; ask "
+                "for fewer sizes"
+            )
     return tuple(
-        Scenario(
-            reader.sample(points[rows[-1]]).problem,
-            np.array(rows, np.int64),
-            asked.points[rows],
-            np.stack([reader.sample(points[row]).problem.size for row in rows], axis=1),
-        )
-        for rows in found.values()
+        _make_scenario(asked, problem, np.array(rows, np.int64), np.stack(bytes, axis=1))
+        for problem, rows, bytes in found.values()
     )
+
+
+def _make_scenario(asked: Range, template: Problem, rows: Column, bytes: Column) -> Scenario:
+    """Return a scenario whose bytes are all known."""
+    every = np.arange(len(rows), dtype=np.int64)
+    return Scenario(template, rows, asked.points[rows], bytes, every, bytes)
 
 
 def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
@@ -209,7 +234,7 @@ def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
         except (_MisfitError, MemplanError):
             continue
         if same:
-            return fitted
+            return replace(fitted, read=read.read, said=read.said)
     return read
 
 
@@ -255,7 +280,7 @@ def _fit(
     found = Pieces(periods, tuple(parts), template.unit)
     _check(reader, asked, found, _choose_checks(asked))
     rows = np.arange(len(asked), dtype=np.int64)
-    return Scenario(template.problem, rows, asked.points, found)
+    return Scenario(template.problem, rows, asked.points, found, *reader.list_said(asked))
 
 
 def _largest(asked: Range) -> tuple[int, ...]:
@@ -370,11 +395,11 @@ def _choose_checks(asked: Range) -> list[tuple[int, ...]]:
     return [*corners, *map(tuple, asked.points[[0, *rows.tolist(), -1]].tolist())]
 
 
-def _tell_fit(reader: _Reader, found: Scenario) -> str:
+def _tell_fit(found: Scenario) -> str:
     assert isinstance(found.bytes, Pieces)
     periods = dict.fromkeys(period for period in found.bytes.periods if period > 1)
     several = f", one for each remainder of {' and '.join(map(str, periods))}" if periods else ""
-    return f"polynomials{several}, which {len(reader)} sizes that were read agree with"
+    return f"polynomials{several}, which {len(found.read)} sizes that were read agree with"
 
 
 def _tell(asked: Range, point: Sequence[int]) -> str:

@@ -80,12 +80,22 @@ class Scenario(Immutable):
         The values of the dimensions at these, shape (c, dimensions).
     bytes
         The bytes of the buffers: polynomials, or all of them, shape (buffers, c).
+    read, said
+        The sizes at which the source said the bytes, ascending, as places in `rows`, shape (k,);
+        and these bytes, shape (buffers, k). At all others the polynomials are presumed.
     """
 
     template: Problem
     rows: Column
     points: Column
     bytes: Pieces | Column
+    read: Column
+    said: Column
+
+    @property
+    def presumed(self) -> int:
+        """The number of sizes at which the source did not say the bytes."""
+        return len(self.rows) - len(self.read)
 
     def sizes(self, begin: int, end: int) -> Column:
         """Return the bytes of every buffer at some of the sizes, shape (buffers, end - begin)."""

@@ -36,6 +36,12 @@ class Layers(NamedTuple):
         Bounds that a solver proved: bytes of all buffers, shape (n,), and what any plan of these
         needs. A size at which no buffer is smaller needs as much; and if alignments leave no rest,
         one at which none is smaller than a share of it needs this share.
+    read, said
+        The sizes at which the source said the bytes, ascending, shape (k,); and these bytes, shape
+        (buffers, k).
+    are_least
+        Whether all peaks are claimed to be the least that there is. This claim has to be about
+        bytes that the source said, as nothing is proved about those that are presumed.
     """
 
     below: Sequence[Sequence[tuple[int, int]]]
@@ -43,6 +49,9 @@ class Layers(NamedTuple):
     peaks: Column
     bounds: Column
     proved: Sequence[tuple[Column, int]] = ()
+    read: Column | None = None
+    said: Column | None = None
+    are_least: bool = False
 
 
 def verify_envelope(
@@ -91,12 +100,34 @@ def verify_envelope(
         if low.any():
             at = int(low.argmax())
             raise PlanError(f"the bound {bounds[at]} is above the peak {peaks[at]} of a size")
+        _check_premise(layers, begin, bytes)
         least = _find_least(problem, held, bytes, layers.proved)
         _compare(np.minimum(bounds, least), bounds, "only {} of the bound of {} bytes are shown")
         if fixed is not None:
             _check_fixed(problem, apart, bytes, fixed)
     if seen != len(layers.peaks):
         raise PlanError(f"there are {len(layers.peaks)} peaks for {seen} sizes")
+
+
+def _check_premise(layers: Layers, begin: int, bytes: Column) -> None:
+    """Hold bytes against those that the source said; the claim of the least needs all of them."""
+    end, count = begin + bytes.shape[1], 0
+    if layers.read is not None and layers.said is not None:
+        if (np.diff(layers.read) <= 0).any():
+            raise PlanError("a size was read twice, or before a smaller one")
+        here = np.flatnonzero((layers.read >= begin) & (layers.read < end))
+        count = len(here)
+        wrong = (bytes[:, layers.read[here] - begin] != layers.said[:, here]).any(axis=0)
+        if wrong.any():
+            at = layers.read[here[wrong.argmax()]]
+            raise PlanError(f"at size number {at}, the source said other bytes")
+    if layers.are_least and (layers.peaks[begin:end] > layers.bounds[begin:end]).any():
+        raise PlanError("a peak that is above its bound is claimed to be the least")
+    if layers.are_least and count < end - begin:
+        raise PlanError(
+            f"peaks are claimed to be the least, but of {end - begin} sizes, the bytes of only "
+            f"{count} were read"
+        )
 
 
 def _list_held(problem: Problem) -> Column:

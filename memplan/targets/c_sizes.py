@@ -135,14 +135,22 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     dims = [f"dim_{word}" for word in c.make_identifiers(asked.names)]
     alignment = align_array(problem.alignment)
     proved = " (proved to be the least)" if found.open == 0 else ""
+    if found.premise:
+        proved = proved.replace(")", " if the premise holds)")
     yield f"/* The memory of {c.escape_comment(title)} at each of {len(found)} sizes, planned"
     yield f" * by memplan; do not edit. Call {lower}_plan before a run, with the values of"
     for column, (word, name) in enumerate(zip(dims, asked.names, strict=True)):
         yield f" *   {word} ({c.escape_comment(name)}): {asked.describe_axis(column)}"
     for condition in asked.conditions:
         yield f" *   that keep to {c.escape_comment(condition)}"
-    yield f" * It fills the offset of each buffer, and returns the bytes of this size{proved},"
-    yield f" * or {upper}_NO_SIZE at any other size. {lower}_fixed holds at every one of these. */"
+    says = (
+        f"It fills the offset of each buffer, and returns the bytes of this size{proved}, or "
+        f"{upper}_NO_SIZE at any other size. {lower}_fixed holds at every one of these."
+    )
+    premise = f"Premise: {found.premise}; the program was not read there." if found.premise else ""
+    for words in (says, premise):
+        yield from textwrap.wrap(words, _WIDTH, initial_indent=" * ", subsequent_indent=" * ")
+    yield " */"
     yield f"#ifndef {upper}_SIZES_H_"
     yield f"#define {upper}_SIZES_H_"
     yield ""

@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("onnx")
 from command_line import refused, told
+from tflite_models import Writer, floats
 
 import memplan as mp
 from memplan.cli import main
+from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
 
 MODEL = str(Path(__file__).parents[2] / "examples" / "models" / "branches.onnx")
 
@@ -46,6 +48,34 @@ def test_the_facts_for_scripts_are_those_of_plans(capsys: pytest.CaptureFixture[
     assert record["peaks"] == record["bounds"] == [196608 * batch for batch in sizes]
     assert (record["status"], record["open"]) == ("optimal", 0)
     assert record["one_plan"]["peak"] == mp.load_plan("all.json").peak == 196608 * 49
+
+
+def test_text_json_and_files_say_the_same_premise(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a file of which some sizes are read, and the option to read all of them."""
+    tensors = (floats("in", 1, 9, open_axes=(0,)), floats("mid", 1, 9), floats("out", 1, 9))
+    steps = (OperatorInfo("RELU", (0,), (1,)), OperatorInfo("TANH", (1,), (2,)))
+    model = Writer().write(Model("m", (SubGraph("", tensors, steps, (0,), (2,)),)))
+    Path("m.tflite").write_bytes(model)
+    asked = ("envelope", "m.tflite", "--dim", "batch=1:90")
+    premise = "at the 74 sizes that were not read, buffers and bytes are as these polynomials say"
+    lines = told(capsys, *asked, "-o", "all.json")
+    assert f"premise {premise}" in "\n".join(lines)
+    assert (
+        "status proved if sizes are these polynomials: at every size, no plan needs less" in lines
+    )
+    assert json.loads(Path("all.json").read_text())["stats"]["premise"] == premise
+    assert main([*asked, "--json", "-o", "all.h"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["status"], record["premise"]) == ("feasible", premise)
+    assert record["one_plan"]["status"] == "feasible"
+    words = " ".join(Path("all.h").read_text().replace(" * ", " ").split())
+    assert "(proved to be the least if the premise holds)" in words
+    assert f"Premise: {premise}; the program was not read there." in words
+    assert main([*asked, "--read-all", "--json", "-o", "all.h"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["status"], record["premise"]) == ("optimal", None)
+    assert "(proved to be the least)" in Path("all.h").read_text()
+    assert "remise" not in Path("all.h").read_text()
 
 
 def test_the_plan_for_all_sizes_is_legal_at_each() -> None:

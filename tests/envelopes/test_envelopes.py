@@ -86,7 +86,7 @@ def test_a_proof_at_one_size_holds_for_all_that_grow_alike() -> None:
 
     found = mp.envelope(program, {"batch": "1:500"})
     assert (found.peaks > [program(n).max_load for n in range(1, 501)]).all()
-    assert (found.status, len(found.layers)) == (mp.Status.OPTIMAL, 1)
+    assert (found.open, len(found.layers)) == (0, 1)
     assert found.bound_at(batch=77) == mp.solve(program(77)).peak
 
 
@@ -97,6 +97,50 @@ def test_sizes_that_are_no_polynomials_are_read_one_by_one_or_refused() -> None:
     assert found.peak_at(batch=3, tokens=11) == mp.solve(attention(3, 11)).peak
     with pytest.raises(MemplanError, match="at most 1,024 sizes"):
         mp.envelope(attention, {"batch": "1:64", "tokens": "1:64"})
+
+
+def jump(n: int) -> Problem:
+    """Return a program whose bytes jump at a few sizes in between."""
+    extra = 4096 if 300 <= n < 340 else 0
+    return Problem([Buffer("x", 0, 2, 64 * n), Buffer("y", 1, 3, 64 * n + extra)])
+
+
+def longer(n: int) -> Problem:
+    """Return a program with other lifetimes at a few sizes in between."""
+    end = 4 if 300 <= n < 340 else 2
+    return Problem(
+        [Buffer("x", 0, end, 64 * n), Buffer("y", 1, 3, 64 * n), Buffer("z", 3, 4, 128 * n)]
+    )
+
+
+@pytest.mark.parametrize("program", [jump, longer])
+def test_what_was_not_read_is_a_premise(program: Program) -> None:
+    """Tests that nothing is called optimal that rests on polynomials, and reading all sizes."""
+    some = mp.envelope(program, {"n": "1:5000"})
+    assert "4,984 sizes that were not read" in some.premise
+    assert (some.open, str(some.status), str(some.plan.status)) == (0, "feasible", "feasible")
+    assert "optimal if sizes are polynomials" in repr(some)
+    assert some.plan.stats["premise"] == some.premise
+    assert str(some.plan_at(n=320).status) == "feasible"
+    every = mp.envelope(program, {"n": "1:2000"}, read_all=True)
+    assert (every.premise, str(every.status), every.how) == ("", "optimal", "read at every size")
+    assert every.peak_at(n=320) == mp.solve(program(320)).peak
+    assert every.plan.stats["sizes"] == {"n": "1:2000"}
+    assert "premise" not in every.plan.stats
+
+
+def test_the_range_of_a_plan_is_written_as_it_is_asked_for() -> None:
+    """Tests steps, lists and conditions in the facts of the plan for all sizes."""
+    dims = {"batch": "1:3,8:32:8", "tokens": [5, 7, 16]}
+    found = mp.envelope(attention, dims, "batch * tokens <= 128")
+    wanted = {"batch": "1:3,8:32:8", "tokens": "5,7,16"}
+    assert found.plan.stats["sizes"] == wanted
+    assert found.plan.stats["where"] == ["batch * tokens <= 128"]
+    assert found.range.write()["sizes"] == wanted
+    for batch, tokens in product(range(34), range(18)):
+        asked = batch in (1, 2, 3, 8, 16, 24, 32) and tokens in (5, 7, 16)
+        inside = asked and batch * tokens <= 128
+        assert found.range.contains({"batch": batch, "tokens": tokens}) is inside
 
 
 def test_steps_of_convolutions_are_polynomials_for_each_remainder() -> None:
@@ -364,6 +408,18 @@ def test_the_referee_finds_false_claims() -> None:
     check(stacked._replace(bounds=stacked.peaks, proved=[(scenario.sizes(0, 1)[:, 0], 10**9)]))
     with pytest.raises(PlanError, match="39 peaks for 40 sizes or more"):
         check(good._replace(peaks=good.peaks[:-1], bounds=good.bounds[:-1]))
+    said = {"read": scenario.read, "said": scenario.said}
+    check(good._replace(**said, are_least=True))
+    with pytest.raises(PlanError, match="of 40 sizes, the bytes of only 0 were read"):
+        check(good._replace(are_least=True))
+    with pytest.raises(PlanError, match="of 40 sizes, the bytes of only 39 were read"):
+        check(good._replace(read=scenario.read[1:], said=scenario.said[:, 1:], are_least=True))
+    with pytest.raises(PlanError, match="size number 0, the source said other bytes"):
+        check(good._replace(read=scenario.read, said=scenario.said + 1))
+    with pytest.raises(PlanError, match="a size was read twice"):
+        check(good._replace(read=scenario.read * 0, said=scenario.said))
+    with pytest.raises(PlanError, match="above its bound is claimed to be the least"):
+        check(stacked._replace(**said, are_least=True))
     assert found.plan.offsets is not None
     for row in range(len(found.problem)):
         moved = found.plan.offsets.copy()

@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.envelopes import Envelope
-from memplan.plan import Status
 from memplan.view.units import exact, human, percent, plural, seconds
 from memplan.view.words.parts import (
     Fact,
@@ -47,7 +46,8 @@ def _list_facts(found: Envelope) -> Iterator[Fact]:
         peak = exact(int(found.peaks[row]))
         yield name, f"{peak}, at {escape_sentence(asked.describe(int(row)))}"
     if found.open == 0:
-        yield "status", "proved: at every size, no plan needs less"
+        proved = "proved if sizes are these polynomials" if found.premise else "proved"
+        yield "status", f"{proved}: at every size, no plan needs less"
     else:
         gap = (found.peaks - found.bounds) / np.maximum(found.bounds, 1)
         yield (
@@ -58,13 +58,15 @@ def _list_facts(found: Envelope) -> Iterator[Fact]:
     gives = "gives" if len(found.used) == 1 else "give"
     yield "search", f"{plans} {gives} the peaks of all sizes; {seconds(found.seconds)}"
     yield "bytes", found.how
+    if found.premise:
+        yield "premise", f"{found.premise}; --read-all (read_all=True) reads every size"
     yield "one plan", _tell_one(found)
 
 
 def _tell_one(found: Envelope) -> str:
     plan, worst = found.plan, int(found.peaks.max())
     assert plan.peak is not None
-    proved = plan.status is Status.OPTIMAL
+    proved = plan.peak == plan.lower_bound
     bound = "no fixed offsets need less" if proved else f"at least {exact(plan.lower_bound)}"
     more = f", {percent(plan.peak - worst, worst)} more than the largest" * (plan.peak > worst)
     return f"{exact(plan.peak)} for all sizes with the same offsets{more}; {bound}"
