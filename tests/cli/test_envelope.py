@@ -74,8 +74,9 @@ def test_text_json_and_files_say_the_same_premise(capsys: pytest.CaptureFixture[
     assert main([*asked, "--read-all", "--json", "-o", "all.h"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["status"], record["premise"]) == ("optimal", None)
-    assert "(proved to be the least)" in Path("all.h").read_text()
-    assert "remise" not in Path("all.h").read_text()
+    words = " ".join(Path("all.h").read_text().replace(" * ", " ").split())
+    assert "(proved to be the least)" in words
+    assert "remise" not in words
 
 
 def test_the_plan_for_all_sizes_is_legal_at_each() -> None:
