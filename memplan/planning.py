@@ -197,6 +197,7 @@ def plan_model(
     best: Planned | None = None
     for place, layout in enumerate(possible):
         share, interrupted = budget.share(len(possible) - place), False
+        share = _leave_to_referee(share, layout.problem)
         try:
             plan = solvers.solve(
                 layout.problem,
@@ -223,6 +224,18 @@ def plan_model(
             break  # the objective is a fit, and this plan fits
     assert best is not None  # there is at least one layout
     return _with_limit(best)
+
+
+_REFEREE = 2e-6  # seconds for each buffer
+_MOST_OF_REFEREE = 0.2  # of the time of a search
+
+
+def _leave_to_referee(share: Budget, problem: Problem) -> Budget:
+    """Return the budget of a search whose plan is then checked within the same limit."""
+    if share.seconds is None:
+        return share
+    check = min(_REFEREE * len(problem), _MOST_OF_REFEREE * share.seconds)
+    return replace(share, seconds=share.seconds - check)
 
 
 def _with_limit(planned: Planned) -> Planned:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import assert_refused, memplan
 from every_solver import EVERY
@@ -88,6 +90,28 @@ def test_a_trace_must_be_callable(flat: mp.Problem) -> None:
     """Tests that a file name is refused in a sentence."""
     with pytest.raises(mp.MemplanError, match=r'trace is "rounds\.txt"; it must be'):
         mp.solve(flat, trace="rounds.txt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("timeout", [None, 2.0])
+def test_a_plan_by_size_is_in_hand_where_time_is_scarce(timeout: float | None) -> None:
+    """Tests a search that is stopped after its first pass: it is no worse than first fit by size.
+
+    Without a limit on time, there is no such pass.
+    """
+    row = np.arange(120_000)
+    problem = mp.Problem.from_arrays(row, row + 1 + row * 7919 % 50, 64 * (1 + row * 104729 % 997))
+    by_size = mp.solve(problem, "greedy", orders=["size"], best_fit=False, squeaky_wheel=False)
+    engines = []
+
+    def trace(round: mp.Round) -> None:
+        engines.append(round.engine)
+        if round.engine == "large":
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(mp.Interrupted) as stopped:
+        mp.solve(problem, timeout=timeout, trace=trace)
+    assert engines.count("large") == 1
+    assert (stopped.value.plan.peak <= by_size.peak) == (timeout is not None)
 
 
 # memplan plan --trace ----------------------------------------------------------------------------

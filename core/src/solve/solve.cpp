@@ -63,9 +63,13 @@ class Run {
   Plan run() {
     const bool is_auto = solver_.run == &Run::run_auto;
     if (is_auto && is_crowded() && !incumbent_.settled()) coalesce_anyway(incumbent_);
-    begin(incumbent_, wants_plan());
+    Plan by_size;
+    begin(incumbent_, wants_plan(), is_auto ? &by_size : nullptr);
     // When the time is over, the solver is skipped and only a plan is made.
     if (!incumbent_.settled() && !incumbent_.stopper().look()) (this->*solver_.run)();
+    if (by_size.has_offsets() && !incumbent_.settled() && incumbent_.stopper().stopped()) {
+      incumbent_.offer(std::move(by_size), "greedy");
+    }
     if (solver_.plans != OurPlans::kNever && lacks_plan(incumbent_)) run_last_resort();
     if (options_.proof != nullptr) write_proof(incumbent_, options_.proof);
     return incumbent_.finish(solver_.is.name);
