@@ -350,6 +350,12 @@ class Plan(Immutable):
         peak = "no offsets" if self.peak is None else f"peak {self.peak}"
         return f"<Plan: {self.status}, {peak}, lower bound {self.lower_bound}, {len(self)} buffers>"
 
+    def describe_conflict(self) -> str:
+        """Return how many buffers cannot be placed together, in words."""
+        if len(self.conflict) == 1:
+            return "1 buffer alone cannot be placed"
+        return f"{len(self.conflict):,} buffers cannot be placed together"
+
     def summary(self) -> str:
         """Return the outcome in a few lines of plain text."""
         lines = [("status", str(self.status)), ("buffers", f"{len(self):,}")]
@@ -364,7 +370,7 @@ class Plan(Immutable):
         if self.solver:
             lines.append(("solver", self.solver))
         if self.conflict:
-            lines.append(("conflict", f"{len(self.conflict):,} buffers cannot be placed together"))
+            lines.append(("conflict", self.describe_conflict()))
         return "\n".join(f"{name:<12} {value}" for name, value in lines)
 
     # Drawings; their modules are imported on use because they need extras

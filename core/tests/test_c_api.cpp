@@ -107,6 +107,19 @@ TEST(a_capacity_below_the_load_is_infeasible) {
   memplan_plan_free(plan);
 }
 
+TEST(a_capacity_below_a_pin_is_infeasible) {
+  const Five five;
+  const int64_t pin[] = {16, -1, -1, -1, -1};
+  CHECK_EQ(memplan_problem_set_pins(five.problem, pin, nullptr, 0), 1);
+  CHECK_EQ(memplan_problem_set_capacity(five.problem, 18, nullptr, 0), 1);
+  CHECK_EQ(memplan_problem_check(five.problem, nullptr, 0), 1);
+  memplan_plan* plan = memplan_solve(five.problem, nullptr, nullptr, 0);
+  CHECK_EQ(memplan_plan_status(plan), MEMPLAN_INFEASIBLE);
+  CHECK_EQ(memplan_plan_conflict_count(plan), size_t{1});
+  CHECK_EQ(memplan_plan_conflict(plan)[0], 0);
+  memplan_plan_free(plan);
+}
+
 TEST(every_column_reaches_the_solver) {
   const Five five;
   const int64_t pin[] = {16, -1, -1, -1, -1};

@@ -116,7 +116,6 @@ TEST(no_solver_claims_what_brute_force_refutes) {
     // The capacities around the optimum are where an answer can be wrong by one.
     const Bytes near = std::max<Bytes>(1, best + static_cast<Bytes>(seed / 3 % 4) - 2);
     if (seed % 3 != 0) problem.capacity = near;
-    if (!memplan::check(problem).empty()) continue;  // a pin is beyond it
     check_claims(problem, seed % 3 == 1 ? Objective::kFit : Objective::kMinPeak, seed, best);
   }
 }

@@ -74,7 +74,6 @@ TEST(every_solver_keeps_its_promises_under_every_mix_of_constraints) {
       check_claim_of_fit(solve(problem, options(solver, Objective::kFit)));
       if (best == 1) continue;
       problem.capacity = best - 1;
-      if (!memplan::check(problem).empty()) continue;  // a pin beyond the capacity
       const Plan none = solve(problem, options(solver, Objective::kFit));
       CHECK(!none.has_offsets());
       if (complete) CHECK_EQ(name(none.status), std::string("infeasible"));
@@ -160,6 +159,27 @@ TEST(listed_conflicts_above_the_capacity_are_named) {
   const Plan plan = solve(problem, options("auto", Objective::kFit));
   CHECK_EQ(name(plan.status), std::string("infeasible"));
   CHECK(plan.conflict == std::vector<BufferIdx>({0, 2, 3}));
+}
+
+// Every solver answers that nothing fits, and names the buffer.
+TEST(a_pin_above_the_capacity_does_not_fit) {
+  Problem problem;
+  problem.start = {0, 2};
+  problem.end = {10, 6};
+  problem.size = {64, 32};
+  problem.pin = {kNoOffset, 128};
+  problem.capacity = 159;
+  for (const char* solver : kSolvers) {
+    for (const Objective objective : {Objective::kFit, Objective::kMinPeak}) {
+      const Plan plan = solve(problem, options(solver, objective));
+      CHECK_EQ(name(plan.status), std::string("infeasible"));
+      CHECK_EQ(plan.lower_bound, 160);
+      CHECK(plan.conflict == std::vector<BufferIdx>{1});
+      problem.capacity = 160;
+      CHECK_EQ(name(solve(problem, options(solver, objective)).status), std::string("optimal"));
+      problem.capacity = 159;
+    }
+  }
 }
 
 // The pin of the last member puts the first one below 0. No capacity is enough, and that takes as

@@ -241,11 +241,6 @@ class Problem(Immutable):
             Read-only int64 columns, shape (n,); -1 stands for no pin.
         capacity, reserved
             As attributes of another problem.
-
-        Raises
-        ------
-        ProblemError
-            If a pin ends above the capacity.
         """
         problem = cls.__new__(cls)
         problem.__dict__.update(
@@ -259,8 +254,6 @@ class Problem(Immutable):
             capacity=capacity,
             reserved=reserved,
         )
-        if capacity is not None:
-            checks.check_pins(problem)
         return problem
 
     @classmethod

@@ -15,7 +15,6 @@ from memplan.errors import MemplanError, ProblemError, UnsupportedError, quoted,
 from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer, Reserved
-from memplan.problem.columns import Column
 from memplan.problem.intake import take_capacity
 from memplan.solvers import Interrupted, native, registry
 from memplan.solvers.limits import (
@@ -298,17 +297,13 @@ class Repacker:
         return offset
 
     def problem(self) -> Problem:
-        """Return all buffers as a problem, with the capacity of the last question.
-
-        No problem has a capacity below the end of a pin; such a capacity is left out.
-        """
+        """Return all buffers as a problem, with the capacity of the last question."""
         if self._problem is None and self._special:
             self._problem = Problem(self._buffers.values(), reserved=self._reserved)
         elif self._problem is None:
             self._problem = self._make_plain_problem(self._read_columns())
-        limit = self._keep_pins(self._problem.pin, self._problem.size)
-        if self._problem.capacity != limit:
-            self._problem = self._problem.with_capacity(limit)
+        if self._problem.capacity != self._capacity:
+            self._problem = self._problem.with_capacity(self._capacity)
         return self._problem
 
     def _repack(
@@ -373,16 +368,9 @@ class Repacker:
         start, end, size, alignment, pin, _ = columns
         return Problem.of_checked(
             *(tuple(self._slots), start, end, size, alignment, pin),
-            capacity=self._keep_pins(pin, size),
+            capacity=self._capacity,
             reserved=self._reserved,
         )
-
-    def _keep_pins(self, pin: Column, size: Column) -> int | None:
-        """Return the capacity, or `None` if a pin ends above it."""
-        if self._capacity is None:
-            return None
-        highest = int((pin + size)[pin >= 0].max(initial=0))
-        return self._capacity if highest <= self._capacity else None
 
     def _must_minimize(self, objective: str | None) -> bool:
         if objective not in (None, "fit", "min_peak"):

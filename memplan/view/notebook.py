@@ -22,7 +22,7 @@ from memplan.view import relations
 from memplan.view.curve import column_loads
 from memplan.view.levels import find_levels, find_top
 from memplan.view.picture import offsets
-from memplan.view.units import exact, lifetime, plural
+from memplan.view.units import exact, lifetime
 
 __all__ = ["of_loaded", "of_plan", "of_planned", "of_problem"]
 
@@ -83,9 +83,7 @@ def _list_plan_facts(plan: Plan) -> Facts:
     if plan.solver:
         facts.append(("solver", plan.solver))
     if plan.conflict:
-        facts.append(
-            ("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be placed together")
-        )
+        facts.append(("conflict", plan.describe_conflict()))
     return facts
 
 

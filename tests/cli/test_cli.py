@@ -48,12 +48,6 @@ BAD_FILES = {
     "size beyond 2^62": (HEAD + b"a,0,1,4611686018427387905\n", "bad:2: ", '"a"', "size"),
     "load beyond 2^62": (HEAD + b"a,0,1,4611686018427387904\nb,0,1,1\n", "bad", "2^62"),
     "alignment 0": (b"id,lower,upper,size,alignment\na,0,1,4,0\n", "bad:2: ", '"a"', "alignment"),
-    "pin beyond the capacity": (
-        b"id,lower,upper,size,offset\na,0,1,4,9\n",
-        "bad:2: ",
-        '"a"',
-        "capacity",
-    ),
     "pins that collide": (
         b"id,lower,upper,size,offset\na,0,2,4,0\nb,1,3,4,2\n",
         "bad:",

@@ -10,6 +10,7 @@ from typing import Any
 import command_line
 import pytest
 from small_programs import training_step
+from tflite_models import Writer, chain
 
 from memplan import yardsticks
 from memplan.cli import main
@@ -372,3 +373,30 @@ def test_it_says_what_a_second_memory_would_serve(capsys: pytest.CaptureFixture[
     ]
     assert main(["inspect", model, "--capacity", "72KiB", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outside"] is None
+
+
+def test_a_pin_above_the_capacity_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests `inspect` and `plan` of a table, of which one buffer has an offset."""
+    Path("p.csv").write_text("id,lower,upper,size,offset\na,0,10,64,\nb,2,6,32,128\n")
+    lines = told(capsys, "p.csv", "--capacity", "100")
+    assert "It does not fit into 100 bytes." in lines
+    assert "required 160 bytes, proved to be the minimum" in lines
+    assert "excess 60 bytes" in lines
+    assert '"b" is pinned at 128.' in lines
+    assert main(["plan", "p.csv", "--capacity", "100", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["conflict"] == ["b"]
+    assert main(["plan", "p.csv", "--capacity", "160"]) == 0
+
+
+def test_a_written_model_can_be_asked_whether_it_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a gate after `apply`: offsets in the file are above a smaller capacity."""
+    Path("m.tflite").write_bytes(Writer().write(chain("RELU", "TANH", "NEG", shape=(16, 16))))
+    assert main(["apply", "m.tflite", "-o", "w.tflite"]) == 0
+    capsys.readouterr()
+    ample = {"m.tflite": True, "w.tflite": True}
+    for capacity, fits in ((1 << 20, ample), (1500, dict.fromkeys(ample, False))):
+        for name, expected in fits.items():
+            words = (name, "--capacity", str(capacity), "--json")
+            assert main(["plan", *words]) == (0 if expected else 1)
+            capsys.readouterr()
+            assert summary(capsys, *words[:-1])["capacity"]["fits"] in (expected, None)

@@ -120,8 +120,9 @@ def problems(
                     continue
     if "capacity" in wanted:
         fixed = (problem.pin + problem.size)[problem.pin >= 0]
-        lowest = max(1, int(fixed.max()) if len(fixed) else 0)
-        problem = problem.with_capacity(draw(st.integers(lowest, lowest + 3 * max_size)))
+        top = int(fixed.max()) if len(fixed) else 0  # some capacities are below a pin
+        capacity = draw(st.integers(max(1, top - 3), max(1, top) + 3 * max_size))
+        problem = problem.with_capacity(capacity)
     return problem
 
 

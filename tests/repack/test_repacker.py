@@ -89,7 +89,7 @@ class Sequences(RuleBasedStateMachine):
         assert plan.problem == self.repacker.problem()
         assert plan.capacity == self.repacker.capacity
         self.answered = plan.has_offsets
-        best = None if self.bars_a_pin() else oracle.minimum_peak(self.repacker.problem())
+        best = oracle.minimum_peak(self.repacker.problem())
         if best is None:
             assert plan.status == "infeasible"
             return
@@ -104,17 +104,11 @@ class Sequences(RuleBasedStateMachine):
         assert len(self.repacker) == len(self.inside)
         assert all(id in self.repacker for id in self.inside)
         problem = self.repacker.problem()
-        limit = None if self.bars_a_pin() else self.repacker.capacity
-        assert problem == self.asked().with_capacity(limit)
+        assert problem == self.asked().with_capacity(self.repacker.capacity)
         if not self.answered:
             return
         offsets = [self.repacker.offset(id) for id in problem.ids]
         mp.verify(problem, mp.Plan.of(problem, offsets))
-
-    def bars_a_pin(self) -> bool:
-        """Return whether the capacity is below the end of a pin, so that no problem has it."""
-        pins = [b.pin + b.size for b in self.inside.values() if b.pin is not None]
-        return self.repacker.capacity is not None and max(pins, default=0) > self.repacker.capacity
 
     def place(self, id: str) -> int | None:
         """Return where a buffer lies, or None."""
@@ -204,7 +198,7 @@ def test_a_capacity_below_the_end_of_a_pin_is_an_answer(others: list[mp.Buffer])
     rows = [mp.Buffer("a", 0, 4, 8, 4), mp.Buffer("p", 1, 5, 8, pin=16), *others]
     repacker = mp.Repacker(rows)
     assert repacker.fits(16) is False
-    assert repacker.problem() == mp.Problem(rows)
+    assert repacker.problem() == mp.Problem(rows, 16)
     for objective in (None, "fit", "min_peak"):
         plan = repacker.plan(objective)
         assert (plan.status, plan.capacity, plan.offsets) == ("infeasible", 16, None)

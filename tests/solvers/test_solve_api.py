@@ -110,6 +110,28 @@ def test_infeasible_without_a_search(five: mp.Problem) -> None:
     assert plan.lower_bound == 12
 
 
+@pytest.mark.parametrize("solver", ["auto", "exact", "greedy", "large", "minimalloc", "prover"])
+def test_a_pin_above_the_capacity_does_not_fit(solver: str) -> None:
+    """Tests that it is an answer, and no mistake in the problem, also in groups and beside gaps."""
+    rows = [mp.Buffer("a", 0, 10, 64), mp.Buffer("b", 2, 6, 32, pin=128)]
+    plan = mp.solve(mp.Problem(rows, capacity=100), solver)
+    assert (plan.status, plan.lower_bound, plan.conflict) == ("infeasible", 160, ("b",))
+    assert "1 buffer alone cannot be placed" in plan.summary()
+    found = mp.explain(mp.Problem(rows, capacity=100))
+    assert (found.required, found.excess, found.subset) == (160, 60, ("b",))
+    empty = [rows[0], mp.Buffer("b", 2, 6, 0, pin=128)]
+    assert mp.solve(mp.Problem(empty, capacity=100), solver).lower_bound == 128
+    pinned = mp.Buffer("a", 0, 10, 64, pin=64, gaps=(mp.Gap(2, 5),))
+    assert mp.solve(mp.Problem([pinned], capacity=100), solver).lower_bound == 128
+    if solver != "minimalloc":
+        behind = mp.Problem(
+            [mp.Buffer("a", 0, 10, 64, pin=32), mp.Buffer("b", 2, 6, 32)],
+            capacity=100,
+            groups=[["a", "b"]],
+        )
+        assert mp.solve(behind, solver).lower_bound == 128
+
+
 def test_a_search_that_proves_a_misfit_names_the_conflict(jagged: mp.Problem) -> None:
     """Tests that the conflict comes as ids, and cannot be placed together."""
     limited = jagged.with_capacity(6)

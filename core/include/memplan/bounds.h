@@ -12,7 +12,7 @@ struct Bound {
   Bytes bytes = 0;          // no plan has a smaller peak
   SectionIdx section = -1;  // where it is attained, if it is of one section
   const char* rule = "";    // which of the rules in bounds.cpp gave it
-  // Which buffers need so much by themselves, if it is of listed conflicts, or of a group.
+  // Which buffers need so much by themselves, if it is of listed conflicts, of a group, or of one.
   std::vector<BufferIdx> buffers = {};
 };
 

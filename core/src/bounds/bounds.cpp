@@ -47,8 +47,10 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
   Occupancy occupancy(problem, sections);
   const std::map<std::int32_t, Bytes> pinned_groups = pins_of_groups(problem);
   std::set<std::int32_t> placed;  // a pin places all of its group
+  bool any_pin = false;
   for (BufferIdx b = 0; b < problem.count(); ++b) {
     if (!is_pinned(problem, b)) continue;
+    any_pin = true;
     const bool alone = problem.group_of(b) == kNoGroup;
     if (!alone && !placed.insert(problem.group[b]).second) continue;
     // Where the group has no room, there is no plan, so that any bound holds.
@@ -70,7 +72,11 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
       offset = occupancy.first_fit(b, 0, kMaxBytes);
       if (offset == kNoOffset) offset = kMaxBytes - problem.size[b];
     }
-    bound.bytes = std::max(bound.bytes, offset + problem.size[b]);
+    if (offset + problem.size[b] <= bound.bytes) continue;
+    bound.bytes = offset + problem.size[b];
+    // Where no pin of another buffer and no group decides it, this one needs so much by itself.
+    const bool by_itself = is_pinned(problem, b) || (!any_pin && problem.group_of(b) == kNoGroup);
+    bound.buffers = by_itself ? std::vector<BufferIdx>{b} : std::vector<BufferIdx>{};
   }
   return bound;
 }

@@ -199,9 +199,6 @@ std::string check_pin(const Problem& problem, BufferIdx b) {
     return blame(b, "pin is {}, but must be a multiple of the alignment {}", pin,
                  problem.alignment_of(b));
   }
-  if (problem.capacity && pin + size > *problem.capacity) {
-    return blame(b, "pin {} and size {} end beyond the capacity {}", pin, size, *problem.capacity);
-  }
   if (size == 0) return {};
   for (const Reserved& r : problem.reserved) {
     if (pin < r.upper && r.lower < pin + size) {

@@ -102,9 +102,7 @@ def plan_summary(
     if (gap := gap_text(plan)) is not None:
         facts.append(("gap", gap))
     if plan.conflict:
-        facts.append(
-            ("conflict", f"{plural(len(plan.conflict), 'buffer')} cannot be placed together")
-        )
+        facts.append(("conflict", plan.describe_conflict()))
     facts.append(("solver", plan.solver or "-"))
     facts.append(("time", seconds(elapsed)))
     return Group(_bars(problem, plan, figures), list_facts(facts))
