@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -74,6 +75,52 @@ TEST(solves_as_callers_do) {
            std::string("NOT_FOUND: there is no solution within the capacity of 11"));
   const auto subset = solver.ComputeIrreducibleInfeasibleSubset(problem);
   CHECK_EQ(subset->size(), std::size_t{3});
+}
+
+TEST(a_proof_is_work) {
+  // Bounds prove these without a node; callers ask whether there was a search.
+  for (const char* text :
+       {"id,lower,upper,size\na,0,2,3\n", "id,lower,upper,size\na,0,2,2\nb,0,2,2\n",
+        "id,lower,upper,size,offset\na,0,2,1,9\n"}) {
+    for (const bool minimize : {false, true}) {
+      SolverParams params;
+      params.minimize_capacity = minimize;
+      Solver solver(params);
+      CHECK(solver.Solve(problem_of(text, 2)).status().code() == StatusCode::kNotFound);
+      CHECK(solver.get_backtracks() >= 1);
+    }
+  }
+}
+
+TEST(heuristics_compare_in_the_sequence_of_their_letters) {
+  PreorderData a;
+  a.area = 1;
+  a.total = 3;
+  a.width = 2;
+  PreorderData b = a, c = a, d = a, e = a;
+  b.total = 4;
+  b.area = 0;
+  c.width = 3;
+  c.area = 0;
+  d.area = 2;
+  e.buffer_idx = 1;
+  const PreorderingComparator before("TWxA");
+  CHECK(before(b, a) && before(c, a) && before(d, a) && before(a, e));
+  CHECK(!before(a, b) && !before(a, c) && !before(a, d) && !before(e, a) && !before(a, a));
+  std::ostringstream out;
+  out << before;
+  CHECK_EQ(out.str(), std::string("preorder heuristic TWxA"));
+  for (const char letter : std::string("CLOUZ")) {
+    PreorderData more = a;
+    (letter == 'C'   ? more.sections
+     : letter == 'L' ? more.lower
+     : letter == 'U' ? more.upper
+                     : more.size) += letter == 'O' ? 0 : 1;
+    if (letter == 'O') more.overlaps = 1;
+    more.buffer_idx = 1;
+    CHECK(PreorderingComparator(std::string(1, letter))(more, a));
+    CHECK(!PreorderingComparator("A")(more, a));
+  }
 }
 
 TEST(heights_are_those_of_brute_force) {

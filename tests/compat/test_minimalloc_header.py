@@ -15,6 +15,8 @@ COMPILERS = list_compilers("g++", "clang++", flags=["-std=c++20"])
 CALLER = """
 #include <memplan/minimalloc_compat.h>
 
+#include <tuple>
+
 #ifdef MEMPLAN_COMPAT_ABSEIL
 using Result = absl::StatusOr<minimalloc::Solution>;
 const absl::Duration kTimeout = absl::Milliseconds(500);
@@ -23,6 +25,19 @@ const absl::Duration kTimeout = absl::Milliseconds(500);
 using Result = minimalloc::StatusOr<minimalloc::Solution>;
 const std::chrono::milliseconds kTimeout(500);
 #endif
+
+using Switches = std::tuple<
+    minimalloc::CanonicalOnlyParam, minimalloc::SectionInferenceParam,
+    minimalloc::DynamicOrderingParam, minimalloc::CheckDominanceParam,
+    minimalloc::UnallocatedFloorParam, minimalloc::StaticPreorderingParam,
+    minimalloc::DynamicDecompositionParam, minimalloc::MonotonicFloorParam,
+    minimalloc::HatlessPruningParam, minimalloc::MinimizeCapacity,
+    minimalloc::PreorderingHeuristic>;
+
+bool comes_first(const Switches& switches) {
+  const minimalloc::PreorderData large = {.area = 2, .total = 3, .buffer_idx = 1}, small = {};
+  return minimalloc::PreorderingComparator(std::get<10>(switches))(large, small);
+}
 
 class Counting : public minimalloc::Solver {
  public:

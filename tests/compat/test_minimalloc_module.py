@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -111,6 +115,93 @@ def test_wrong_values() -> None:
         mm.to_csv(five(), mm.Solution([0]))
     assert mm.validate(five(), mm.Solution([0])) is mm.ValidationResult.BAD_SOLUTION
     assert mm.validate(five(), mm.Solution([0] * 5, 4)) is mm.ValidationResult.BAD_OVERLAP
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mm.Buffer("1", 0, 3, 64, 0), "Buffer.lifespan is 0; it must be a Lifespan"),
+        (lambda: mm.Buffer(1, mm.Lifespan(0, 1), 2), "Buffer.id is 1; it must be text"),
+        (lambda: mm.Buffer("1", mm.Lifespan(0, 1), 2.5), "Buffer.size is 2.5; it must be a whole"),
+        (lambda: mm.Buffer("1", gaps=[(0, 1)]), "it must be a list of Gaps only"),
+        (lambda: mm.Buffer("1", offset="0"), 'Buffer.offset is "0"; it must be a whole number or'),
+        (lambda: setattr(mm.Buffer("1"), "size", None), "Buffer.size is None"),
+        (lambda: mm.Interval(0, "1"), 'Interval.upper is "1"'),
+        (lambda: mm.Gap((0, 1)), "Gap.lifespan is a tuple"),
+        (lambda: mm.Problem([mm.Lifespan(0, 1)]), "it must be a list of Buffers only"),
+        (lambda: mm.Problem([], None), "Problem.capacity is None"),
+        (lambda: mm.Solution(4), "Solution.offsets is 4"),
+        (lambda: mm.SolverParams(timeout="5"), 'SolverParams.timeout is "5"'),
+        (lambda: mm.SolverParams(canonical_only=1), "canonical_only is 1; it must be True or"),
+        (lambda: mm.Solver(5), "params is 5; it must be SolverParams"),
+        (lambda: mm.Solver().solve([]), "a list is no Problem"),
+    ],
+)
+def test_values_of_other_types_are_refused(call: Callable[[], object], words: str) -> None:
+    """Tests calls of another module of this name, whose arguments would be taken for others."""
+    with pytest.raises(TypeError, match=re.escape(words)) as error:
+        call()
+    assert "another module named minimalloc" in str(error.value)
+
+
+def test_what_is_added_to_a_list_is_checked_too() -> None:
+    """Tests lists that were right when they were given."""
+    problem = five()
+    problem.buffers.append("b6")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a list of Buffers only"):
+        mm.Solver().solve(problem)
+    problem = five()
+    problem.buffers[0].gaps.append((0, 1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a list of Gaps only"):
+        mm.to_csv(problem)
+    solution = mm.Solution([0] * 4)
+    solution.offsets.append(1.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"1\.5 is no whole number"):
+        mm.to_csv(five(), solution)
+
+
+def test_fields_that_there_are_not() -> None:
+    """Tests that a name that is no field is refused, read or written."""
+    with pytest.raises(AttributeError, match="Buffer has no end_time, but id, lifespan, size"):
+        mm.Buffer("1").end_time = 4  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Problem has no solve, but buffers, capacity"):
+        mm.Problem([], 100).solve()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        mm.Interval(0, 1).lower = 2  # type: ignore[misc]
+    one = mm.Buffer("a", mm.Lifespan(0, 1), 4, gaps=[mm.Gap(mm.Lifespan(0, 1))])
+    assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == one
+
+
+def test_words_and_times_are_those_of_that_module() -> None:
+    """Tests what is printed, and that a time is read as a Duration."""
+    assert repr(mm.Gap(mm.Lifespan(1, 2))) == "Gap(lifespan=Interval(1, 2), window=None)"
+    assert repr(mm.Duration(2.5)) == "Duration(2.5 seconds)"
+    params = mm.SolverParams()
+    assert repr(params.timeout) == "Duration.infinite()"
+    for value in (3, 3.0, mm.Duration(3)):
+        params.timeout = value
+        assert params.timeout == mm.Duration(3)
+
+
+def test_heuristics() -> None:
+    """Tests that letters are compared in turn, the greater first, and then indices."""
+    before = mm.PreorderingComparator("TWxA")
+    one = mm.PreorderData(total=3, width=2, area=1)
+    for other in (
+        mm.PreorderData(total=4, width=1),
+        mm.PreorderData(total=3, width=3),
+        mm.PreorderData(total=3, width=2, area=2, buffer_idx=9),
+    ):
+        assert before(other, one)
+        assert not before(one, other)
+    assert before(one, mm.PreorderData(total=3, width=2, area=1, buffer_idx=1))
+
+
+def test_a_proof_is_work() -> None:
+    """Tests that callers who ask whether there was a search are told so."""
+    solver = mm.Solver()
+    assert solver.solve(mm.Problem([mm.Buffer("a", mm.Lifespan(0, 1), 3)], 2)) is None
+    assert solver.get_backtracks() >= 1
 
 
 def test_cancel() -> None:

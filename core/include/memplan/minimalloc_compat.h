@@ -174,22 +174,90 @@ struct Problem {
   bool operator==(const Problem& other) const;
 };
 
+using CanonicalOnlyParam = bool;
+using SectionInferenceParam = bool;
+using DynamicOrderingParam = bool;
+using CheckDominanceParam = bool;
+using UnallocatedFloorParam = bool;
+using StaticPreorderingParam = bool;
+using DynamicDecompositionParam = bool;
+using MonotonicFloorParam = bool;
+using HatlessPruningParam = bool;
+using MinimizeCapacity = bool;
+using PreorderingHeuristic = std::string;
+
 // The switches of the published search, which `published` asks for. Other than by that, they and
 // the heuristics change nothing: memplan has searches of its own.
 struct SolverParams {
   Duration timeout;  // no limit
-  bool canonical_only = true;
-  bool section_inference = true;
-  bool dynamic_ordering = true;
-  bool check_dominance = true;
-  bool unallocated_floor = true;
-  bool static_preordering = true;
-  bool dynamic_decomposition = true;
-  bool monotonic_floor = true;
-  bool hatless_pruning = true;
-  bool minimize_capacity = false;  // the least height within the capacity
-  std::vector<std::string> preordering_heuristics = {"WAT", "TAW", "TWA"};
+  CanonicalOnlyParam canonical_only = true;
+  SectionInferenceParam section_inference = true;
+  DynamicOrderingParam dynamic_ordering = true;
+  CheckDominanceParam check_dominance = true;
+  UnallocatedFloorParam unallocated_floor = true;
+  StaticPreorderingParam static_preordering = true;
+  DynamicDecompositionParam dynamic_decomposition = true;
+  MonotonicFloorParam monotonic_floor = true;
+  HatlessPruningParam hatless_pruning = true;
+  MinimizeCapacity minimize_capacity = false;  // the least height within the capacity
+  std::vector<PreorderingHeuristic> preordering_heuristics = {"WAT", "TAW", "TWA"};
   bool published = false;
+};
+
+// What a heuristic compares, of one buffer.
+struct PreorderData {
+  Area area = 0;
+  TimeValue lower = 0;
+  std::uint64_t overlaps = 0;  // other buffers that are live at some time when it is
+  std::int64_t sections = 0;
+  std::int64_t size = 0;
+  std::int64_t total = 0;  // the greatest load while it is live
+  TimeValue upper = 0;
+  std::int64_t width = 0;  // of its lifespan
+  BufferIdx buffer_idx = 0;
+};
+
+// Whether a buffer comes before another one: by the letters of the heuristic in turn, the greater
+// first, and then by index. A letter that names nothing has no effect.
+class PreorderingComparator {
+ public:
+  explicit PreorderingComparator(const PreorderingHeuristic& heuristic) : letters_(heuristic) {}
+
+  bool operator()(const PreorderData& a, const PreorderData& b) const {
+    for (const char letter : letters_) {
+      if (letter == 'O' && a.overlaps != b.overlaps) return a.overlaps > b.overlaps;
+      if (value(a, letter) != value(b, letter)) return value(a, letter) > value(b, letter);
+    }
+    return a.buffer_idx < b.buffer_idx;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, const PreorderingComparator& comparator) {
+    return out << "preorder heuristic " << comparator.letters_;
+  }
+
+ private:
+  static std::int64_t value(const PreorderData& data, char letter) {
+    switch (letter) {
+      case 'A':
+        return data.area;
+      case 'C':
+        return data.sections;
+      case 'L':
+        return data.lower;
+      case 'T':
+        return data.total;
+      case 'U':
+        return data.upper;
+      case 'W':
+        return data.width;
+      case 'Z':
+        return data.size;
+      default:
+        return 0;
+    }
+  }
+
+  PreorderingHeuristic letters_;
 };
 
 enum ValidationResult {
@@ -282,7 +350,7 @@ class Solver {
     return detail::Answer(outcome, std::move(subset));
   }
 
-  // The work of the last search: its nodes.
+  // The work of the last search: its nodes, at least 1 where it proved that there is no solution.
   std::int64_t get_backtracks() const { return backtracks_; }
 
   // Ends the search that another thread waits for.

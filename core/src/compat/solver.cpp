@@ -251,6 +251,8 @@ Outcome detail::Solve(const Problem& problem, const SolverParams& params,
   std::vector<char> whole(problem.buffers.size(), 0);
   if (Outcome outcome = solve_once(problem, whole, params, interrupt, nodes, solution);
       outcome.code != 0) {
+    // A bound may prove it without a node, and callers ask whether there was a search.
+    if (outcome.code == kNotFound) *nodes = std::max(*nodes, std::int64_t{1});
     return outcome;
   }
   // Buffers that cross are safe for all programs; but callers may check with the other library.
