@@ -75,6 +75,10 @@ class InfeasibleError(PlanError):
     """It is proved that there is no plan; the sentence says what does not fit."""
 
 
+class CapacityError(PlanError):
+    """What was found needs more than there is, so nothing was written; less is not ruled out."""
+
+
 class ProofError(MemplanError):
     """A proof that is not valid; the sentence says what is wrong with it.
 

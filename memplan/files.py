@@ -84,8 +84,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file completely, or leave the old file as it was.
 
-    A symbolic link keeps its target, a file keeps its permissions, and a pipe or device
-    (`/dev/stdout`) is written to directly.
+    Its folder is made if it is new. A symbolic link keeps its target, a file keeps its permissions,
+    and a pipe or device (`/dev/stdout`) is written to directly.
 
     Raises
     ------
@@ -149,8 +149,9 @@ def write_files(outputs: Mapping[str, bytes]) -> None:
 class Staged:
     """A new file on the disk of its target, which replaces the target when it is complete.
 
-    If Linux and the file system allow it, it has no name until then, so that nothing is left if
-    the process is killed. Otherwise it is a hidden file in the folder of the target.
+    The folder is made if it is new. If Linux and the file system allow it, the file has no name
+    until then, so that nothing is left if the process is killed. Otherwise it is a hidden file in
+    the folder of the target.
 
     Attributes
     ----------
@@ -166,6 +167,7 @@ class Staged:
     def __init__(self, target: str) -> None:
         self._hidden: str | None = None
         self._folder = os.path.dirname(target) or os.curdir
+        os.makedirs(self._folder, exist_ok=True)
         found = _open_nameless(self._folder)
         if found is None:
             self._hidden = _beside(target)

@@ -1,4 +1,8 @@
-"""Sizes as people write them: `256KiB`, `1.5M`, `0x100000`; and rates: `25GB/s`."""
+"""Sizes as people write them: `256KiB`, `1.5M`, `0x100000`; and rates: `25GB/s`.
+
+A number without a unit is so many bytes. Where that is absurdly little for what has to fit, a unit
+was forgotten: a search would prove at length that nothing fits into 320 bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,51 @@ from typing import Final
 
 from memplan.errors import MemplanError
 
-__all__ = ["parse_rates", "parse_size"]
+__all__ = ["Size", "parse_rates", "parse_size", "require_unit"]
 
 _SIZE: Final = re.compile(
     r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE
 )
 _HEX: Final = re.compile(r"0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _PREFIXES: Final = "kmgtp"
+_MOST_BARE: Final = 1 << 14  # bytes; larger numbers are not meant in another unit
+_ABSURD: Final = 64  # times a size that one buffer alone is larger
+_LEAST: Final = 1 << 12  # bytes of that buffer; examples have smaller ones, and count in units
+
+
+class Size(int):
+    """Bytes as they were written; `is_bare` says whether without a unit."""
+
+    is_bare = False
+
+
+def require_unit(size: int | None, least: int) -> None:
+    """Ask for a unit where a number was written without one, and is absurd as bytes.
+
+    Parameters
+    ----------
+    size
+        What `parse_size` returned; other numbers, and `None`, are taken as they are.
+    least
+        Bytes of one thing that has to fit, such as the largest buffer.
+
+    Raises
+    ------
+    MemplanError
+        If the size has no unit, and is a small fraction of that.
+    """
+    bare = isinstance(size, Size) and size.is_bare
+    if bare and size is not None and size < _MOST_BARE and max(size * _ABSURD, _LEAST) <= least:
+        raise MemplanError(
+            f"{size} has no unit, and one buffer alone has {least:,} bytes; write {size}KiB or "
+            f"{size}MiB, or {size}B for so few bytes"
+        )
 
 
 def parse_size(size: int | str) -> int:
-    """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB` as bytes.
+    """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB`, `12B` as bytes.
 
-    KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000.
+    What is written without a unit can be asked about (`require_unit`). KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000.
 
     Raises
     ------
@@ -43,7 +79,9 @@ def parse_size(size: int | str) -> int:
     count = Fraction(match[1]) * base**power
     if count.denominator != 1:
         raise MemplanError(f"{text!r} is not a whole number of bytes")
-    return int(count)
+    found = Size(count)
+    found.is_bare = not unit
+    return found
 
 
 def parse_rates(rates: str) -> tuple[int, int]:

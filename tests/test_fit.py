@@ -17,7 +17,7 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
 from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
 from memplan.rewrite import find_floor
-from memplan.sizes import parse_size
+from memplan.sizes import parse_size, require_unit
 from memplan.sources import of_graph
 from memplan.sources.graph_json import write_graph
 from memplan.targets.c_writer import CHeader
@@ -260,3 +260,26 @@ def test_results_are_their_own_reports() -> None:
     ):
         assert word in str(found)
         assert word in found._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_a_number_without_a_unit_is_asked_about_where_it_is_absurd() -> None:
+    """Tests the one rule: a small number, and one thing that is much larger."""
+    for text, least, asked in (
+        ("320", 200_000, True),
+        ("320B", 200_000, False),
+        ("320", 64 * 320, True),
+        ("320", 64 * 320 - 1, False),
+        ("1", 4095, False),
+        ("1", 4096, True),
+        ("262144", 1 << 40, False),
+        ("16383", 1 << 40, True),
+        ("0x10", 1 << 40, False),
+    ):
+        size = parse_size(text)
+        if asked:
+            with pytest.raises(MemplanError, match=f"{text} has no unit.* write {text}KiB or "):
+                require_unit(size, least)
+        else:
+            require_unit(size, least)
+    require_unit(1, 1 << 40)  # a number from Python is exact
+    require_unit(None, 1 << 40)

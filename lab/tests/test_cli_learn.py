@@ -82,7 +82,7 @@ def test_figures_are_drawn_by_one_command(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("collect", "-o", "no/such/folder/s.npz"), "folder does not exist"),
+        (("collect", "-o", f"{__file__}/s.npz"), "is a file, not a folder"),
         (("collect", *FEW, "-o", "s.npz", "--seeds", "7"), "FIRST:END"),
         (("collect", *FEW, "-o", "s.npz", "--seeds", "7:7"), "no seed"),
         (("collect", "-o", "s.npz", "--family", "sparse"), "no family"),

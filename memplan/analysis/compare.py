@@ -98,6 +98,12 @@ class Comparison:
         return reports.render_html(str(self))
 
     @property
+    def shares_nothing(self) -> bool:
+        """Whether no buffer of the one side is on the other, so that growth says nothing."""
+        sides = self.before.buffers, self.after.buffers
+        return all(sides) and sides == (len(self.removed), len(self.added))
+
+    @property
     def notes(self) -> tuple[Note, ...]:
         """What was assumed, left out or cannot be compared, on either side."""
         return self.before.notes + self.after.notes

@@ -119,6 +119,8 @@ def run(
         output.console().print(apart.describe_apart(found, waits))
         if loaded.notes:
             output.console().print(parts.render_notes(loaded.notes))
+        if plan.has_offsets:
+            output.tell_written(sharing.sync, out)
     if found.interrupted:
         output.message(f"interrupted: {found.status}, not proved")
     for path in (sharing.sync, out):

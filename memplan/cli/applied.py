@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
 from memplan.cli import output
 
 if TYPE_CHECKING:
@@ -14,11 +16,10 @@ if TYPE_CHECKING:
 
 
 def require_offsets(found: Planned) -> None:
-    """Refuse to write anything without a plan."""
-    from memplan.errors import MemplanError
-
+    """Refuse to write anything without a plan; exit as `memplan plan` does."""
     if not found.plan.has_offsets:
-        raise MemplanError(f"no plan was found ({found.plan.status}); nothing was written")
+        output.message(f"no plan was found ({found.plan.status}); nothing was written")
+        raise typer.Exit(output.exit_code(found.plan, interrupted=False))
 
 
 def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
@@ -31,10 +32,10 @@ def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
 
 def check_budget(budget: int | None, peak: int) -> None:
     """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
-    from memplan.errors import MemplanError
+    from memplan.errors import CapacityError
 
     if budget is not None and peak > budget:
-        raise MemplanError(
+        raise CapacityError(
             f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
             "nothing was written"
         )
@@ -47,8 +48,7 @@ def show(
     from memplan.view.units import exact, plural
 
     plan = chosen.plan
-    for path in outputs:
-        output.line(f"{path}: written")
+    output.tell_written(*outputs)
     output.line(f"planned {exact(plan.peak or 0)}, {plan.status}")
     if applied is not None:
         for when, figure in (("before", applied.before), ("after", applied.after)):

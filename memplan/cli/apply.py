@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import arranged, options, output, reading
+from memplan.cli import arranged, fit, options, output, reading
 from memplan.cli.applied import check_budget, require_offsets, show
 from memplan.cli.inputs import is_copy, keep
 
@@ -119,6 +120,7 @@ def command(
         raise typer.BadParameter("name an output: --output, --overwrite, --c-header or --shim")
     asked = {"--output": out, "--c-header": header, "--shim": shim}
     output.check_outputs(asked, input, *([plan] if plan else []))
+    _check_kind(input, out)
     if recompute and budget is None:
         raise typer.BadParameter("it needs --capacity", param_hint="'--recompute'")
     if rewriting.pure and not (order or bands or recompute):
@@ -148,33 +150,63 @@ def command(
     board = on.find()
     if board is not None and paths.path:
         raise typer.BadParameter("it is of one path; leave out --path", param_hint="'--board'")
-    if bands or order or recompute:
-        if shim or plan or paths.path or (bands and (order or alignment > 1)):
-            message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
-            raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
-        if bool(model) == bool(header):
-            message = "it writes one output: --output, --overwrite or --c-header"
-            raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
-        arranged.write_arranged(
-            input,
-            reading_options,
-            header or model or "",
-            rewriting,
-            board=board,
-            header=bool(header),
-            name=name,
-            order=order or recompute or (not header and detect(input) == "tflite"),
-            again=recompute,
-            bands=bands,
-            capacity=budget,
-            **vars(limits),
-        )
-        return
-    if paths.path:
-        if model or shim or plan or not header:
-            raise typer.BadParameter("plans of paths need --c-header alone", param_hint="'--path'")
-        _write_paths(input, reading_options, paths, limits, header, name, budget)
-        return
+    with fit.naming_fit(input, budget, dim, on):
+        if bands or order or recompute:
+            if shim or plan or paths.path or (bands and (order or alignment > 1)):
+                message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
+                raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
+            if bool(model) == bool(header):
+                message = "it writes one output: --output, --overwrite or --c-header"
+                raise typer.BadParameter(message, param_hint="'--bands' or '--order'")
+            arranged.write_arranged(
+                input,
+                reading_options,
+                header or model or "",
+                rewriting,
+                board=board,
+                header=bool(header),
+                name=name,
+                order=order or recompute or (not header and detect(input) == "tflite"),
+                again=recompute,
+                bands=bands,
+                capacity=budget,
+                **vars(limits),
+            )
+        elif paths.path:
+            if model or shim or plan or not header:
+                message = "plans of paths need --c-header alone"
+                raise typer.BadParameter(message, param_hint="'--path'")
+            _write_paths(input, reading_options, paths, limits, header, name, budget)
+        else:
+            asked = {"--output": model, "--c-header": header, "--shim": shim}
+            _write_plan(input, reading_options, asked, plan, limits, budget, name, board)
+
+
+def _check_kind(input: str, out: str | None) -> None:
+    """Refuse a model whose name ends like a file of another kind."""
+    from memplan.sources import detect
+
+    suffix = {"tflite": ".tflite", "onnx": ".onnx"}.get(detect(input))
+    if suffix is not None:
+        own = Path(output.names.get(input, input)).suffix.lower()
+        output.check_suffix(out, dict.fromkeys((suffix, own), "the model"))
+
+
+def _write_plan(
+    input: str,
+    reading_options: options.Model,
+    asked: Mapping[str, str | None],
+    plan: str | None,
+    limits: options.Limits,
+    budget: int | None,
+    name: str | None,
+    board: Board | None,
+) -> None:
+    """Write one plan to all outputs, which are given by the option that names each."""
+    from memplan import formats
+    from memplan.sources import detect
+
+    model, header, shim = asked["--output"], asked["--c-header"], asked["--shim"]
     if model and detect(input) == "tflite":
         from memplan.sources.tflite.model import load
         from memplan.targets.tflite_micro import require_library
@@ -182,20 +214,18 @@ def command(
         require_library(load(Path(input)))
     tflite = bool(model or shim)
     chosen = _make_plan(input, reading_options, plan, limits, tflite=tflite, board=board)
+    reading.require_unit(budget, chosen.loaded)
     check_budget(budget, chosen.plan.peak or 0)
-
-    from memplan import formats
-
     outputs: dict[str, bytes] = {}
     applied = None
     if model or shim:
         stored = chosen.plan
-        if alignment > 1:
-            stored = _plan_of_file(input, chosen, pins=not replan, board=board)
+        if reading_options.alignment > 1:
+            stored = _plan_of_file(input, chosen, pins=reading_options.pins, board=board)
         from memplan.targets.tflite_micro import patch
 
         target = Path(model or shim or "")
-        allowed = rewriting.allow_refused
+        allowed = reading_options.allow_refused
         applied, data = patch(
             Path(input), target, stored, budget, allow_refused=allowed, board=board
         )
@@ -212,7 +242,7 @@ def command(
 
         outputs[header] = write_header(chosen.loaded, chosen.plan, name=name).encode()
     notes = chosen.notes if applied is None else applied.notes
-    reading.refuse_notes(input, notes if strict else ())
+    reading.refuse_notes(input, notes if reading_options.strict else ())
     formats.write_files(outputs)
     show(chosen, outputs, applied if model else None, notes)
 
@@ -269,11 +299,12 @@ def _write_paths(
     from memplan.view.words import paths as words
 
     loaded = reading.read_input(input, model=model)
+    reading.require_unit(budget, loaded)
     asked = paths.arguments(limits.nodes)
     found = plan_paths(loaded, **asked, in_place=model.in_place, timeout=limits.timeout)
     check_budget(budget, found.peak)
     formats.write_files({header: write_paths_header(found, name=name).encode()})
-    output.line(f"{header}: written")
+    output.tell_written(header)
     output.console().print(words.describe_paths(found))
 
 

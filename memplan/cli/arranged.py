@@ -57,7 +57,7 @@ def write_arranged(
     notes = found.notes if details is None else join_notes(found.planned.notes, details)
     reading.refuse_notes(input, notes if model.strict else ())
     formats.write_files({out: found.data})
-    output.line(f"{out}: written")
+    output.tell_written(out)
     if asked["again"]:
         _show_again(found)
     if asked["bands"]:

@@ -75,6 +75,8 @@ def command(
             write_text(out, frontier.html(found, title=Path(input).name))
         else:
             picture.write(frontier.draw(found), out)
+        if not as_json:
+            output.tell_written(out)
 
 
 def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memplan.cli import output
+from memplan.cli import output, reading
 
 if TYPE_CHECKING:
     from memplan.memories import Blocks
@@ -26,7 +26,8 @@ def plan(loaded: Loaded, limit: int, folder: str | None, **search: Any) -> Block
 
     Parameters, and errors, are those of `report` and `memplan.plan_blocks`.
     """
-    output.check_folder(folder, "block")
+    output.check_folder(folder)
+    reading.require_unit(limit, loaded)
     from memplan.memories import plan_blocks
 
     return plan_blocks(loaded, limit, **search)
@@ -69,8 +70,7 @@ def report(
         output.console().print(blocks.describe_blocks(found))
         if found.notes:
             output.console().print(parts.render_notes(found.notes))
-        for path in files:
-            output.line(f"{path}: written")
+        output.tell_written(*files)
 
 
 def _summarise(found: Blocks, loaded: Loaded, files: list[str]) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def _summarise(found: Blocks, loaded: Loaded, files: list[str]) -> dict[str, Any
 
 
 def _list_files(folder: str) -> list[str]:
-    """Return the plans of blocks in a folder."""
+    """Return the plans of blocks in a folder, which may be new."""
     return [
         os.path.join(folder, name)
-        for name in os.listdir(folder)
+        for name in (os.listdir(folder) if os.path.isdir(folder) else ())
         if name.startswith("block-") and name.endswith(_SUFFIX)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -31,6 +32,17 @@ class ReportFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
+
+
+_PERCENT_OR_BYTES = 1024  # a smaller number without a unit may be meant as either
+
+_FORMATS = {
+    ".txt": ReportFormat.TEXT,
+    ".json": ReportFormat.JSON,
+    ".md": ReportFormat.MARKDOWN,
+    ".html": ReportFormat.HTML,
+}
 
 
 def parse_growth(text: str) -> Fraction | int:
@@ -43,9 +55,12 @@ def parse_growth(text: str) -> Fraction | int:
     """
     if not text.rstrip().endswith("%"):
         try:
-            return options.parse_bytes(text)
+            size = options.parse_bytes(text)
         except typer.BadParameter:
             raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB") from None
+        if getattr(size, "is_bare", False) and 0 < size < _PERCENT_OR_BYTES:
+            raise typer.BadParameter(f"{text!r} has no unit; write {size}% or {size}B")
+        return size
     number = text.rstrip().removesuffix("%").strip()
     if not number.isascii() or len(number) > 20 or number.strip("0123456789") not in ("", "."):
         raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB")
@@ -55,6 +70,10 @@ def parse_growth(text: str) -> Fraction | int:
         raise typer.BadParameter(f"{text!r} is not a growth; write 1%, 0% or 4KiB") from None
 
 
+_APART = (
+    "Failed: the two have no buffer in common, so that growth says nothing; compare two versions "
+    "of one program."
+)
 _WHAT = "A model, a dump, a snapshot, a trace, a graph, a problem or a plan. `-` is standard input."
 
 
@@ -95,7 +114,8 @@ def command(
     """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
 
     A plan has a peak; models and problems are planned first, without regard to their capacity. The
-    exit code is 1 if a limit on growth is exceeded, and 3 if no plan was found to compare with it.
+    exit code is 1 if a limit on growth is exceeded, or if the two have no buffer in common, and 3
+    if no plan was found to compare with it.
     """
     if as_json and format not in (None, ReportFormat.JSON):
         raise typer.BadParameter("--format names another format", param_hint="'--json'")
@@ -103,6 +123,8 @@ def command(
         format = ReportFormat.JSON
     gates = _parse_gates(peak_limit, load_limit)
     output.check_output(out, before, after)
+    if format is None:
+        output.check_suffix(out, {each: kind.value for each, kind in _FORMATS.items()})
     output.check_libraries(before, after)
 
     from memplan.analysis.compare import NODES, compare
@@ -110,6 +132,8 @@ def command(
     budget = vars(trials) | {"nodes": trials.nodes or NODES}
     found = compare(_read(before, model), _read(after, model), in_place=model.in_place, **budget)
     verdicts = [gate.verdict(found) for gate in gates]
+    if found.shares_nothing:
+        verdicts = [Verdict(_APART, output.INFEASIBLE)]
     _write(
         found,
         (output.names.get(before, before), output.names.get(after, after)),
@@ -183,8 +207,7 @@ def _read(path: str, model: options.Model) -> Loaded | Plan:
 
 
 def _format_of(out: str | None) -> ReportFormat:
-    suffix = (out or "").lower().rpartition(".")[2]
-    return {"json": ReportFormat.JSON, "md": ReportFormat.MARKDOWN}.get(suffix, ReportFormat.TEXT)
+    return _FORMATS.get(os.path.splitext(out or "")[1].lower(), ReportFormat.TEXT)
 
 
 def _write(
@@ -199,7 +222,7 @@ def _write(
     from memplan import formats
     from memplan.view.comparison import make_report
     from memplan.view.markdown import format_report
-    from memplan.view.reports import render_plain
+    from memplan.view.reports import format_page, render_plain
     from memplan.view.words.comparisons import comparison
 
     report = make_report(found, names, [verdict.sentence for verdict in verdicts], most)
@@ -210,12 +233,15 @@ def _write(
         text = render_plain(comparison(report))
     elif format is ReportFormat.MARKDOWN:
         text = format_report(report)
+    elif format is ReportFormat.HTML:
+        text = format_page(report, f"{names[0]} and {names[1]}")
     else:
         text = output.make_json(_summary(found, verdicts)) + "\n"
     if out is None:
         output.line(text.removesuffix("\n"))
     else:
         formats.write_text(out, text)
+        output.tell_written(out)
 
 
 def _summary(found: Comparison, verdicts: Sequence[Verdict]) -> dict[str, Any]:

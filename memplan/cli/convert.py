@@ -21,7 +21,8 @@ EXAMPLES = (
     "memplan convert model.tflite conflicts.dot",
 )
 
-_PICTURES = (".svg", ".png", ".pdf")
+_PICTURES = {".svg": "a picture", ".png": "a picture", ".pdf": "a picture"}
+_GRAPHS = {".dot": "the graph", ".gv": "the graph", ".graphml": "the graph"}
 
 
 class FileFormat(StrEnum):
@@ -84,6 +85,8 @@ def command(
         raise typer.BadParameter("name one file to write: OUT, or --output FILE")
     out = str(also_out if out is None else out)
     output.check_output(out, input, *([problem] if problem else []))
+    if format is None:
+        output.check_suffix(out, output.PLANS | _GRAPHS | _PICTURES)
 
     from memplan import formats
     from memplan.errors import FormatError
@@ -119,6 +122,7 @@ def command(
             )
     for note in () if isinstance(what, Plan) else what.notes:
         output.message(f"note: {note.text}")  # OUT may be the standard output
+    output.tell_written(out)
 
 
 def _load(path: str, model: options.Model) -> Loaded | Plan:

@@ -108,6 +108,8 @@ def run(
         _show(found, as_json=as_json)
     if out is not None:
         _write(found, out, _WRITES[kind])
+        if not (as_json or quiet):
+            output.tell_written(out)
 
 
 def _write(found: Envelope, out: str, what: str) -> None:

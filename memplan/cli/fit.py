@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
-from memplan.cli.memories import Memories, prepare_folder, put_into, summarise
+from memplan.cli.memories import Memories, put_into, summarise
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -123,8 +125,7 @@ def _fit_memories(
 ) -> None:
     """Do the same for several memories: print the levers, what is where, and what it costs."""
     memories, where = several.parse()
-    if folder is not None:
-        prepare_folder(folder)
+    output.check_folder(folder)
 
     from memplan import formats
     from memplan.fitting import fit_memories
@@ -146,15 +147,39 @@ def _fit_memories(
         output.console().print(describe_memories(found, memories, [*files]))
 
 
-def suggest(path: str, loaded: Loaded, capacity: int | None) -> str:
+def suggest(
+    path: str, loaded: Loaded, capacity: int | None, dim: list[str] | None = None
+) -> str:
     """Return which command changes a program that does not fit so that it may, or nothing."""
     if loaded.graph is None or capacity is None:
         return ""
-    name = shlex.quote(output.names.get(path, path))
-    return (
-        f"no plan fits the program as it is; memplan fit {name} {capacity} tries results in place, "
-        "another order, and bands"
-    )
+    return f"no plan fits the program as it is; {_name_command(path, capacity, dim)}"
+
+
+def _name_command(path: str, capacity: int, dim: list[str] | None, *more: str) -> str:
+    words = [output.names.get(path, path), str(capacity), *more]
+    for each in dim or ():
+        words += ["--dim", each]
+    return f"memplan fit {shlex.join(words)} tries results in place, another order, and bands"
+
+
+@contextmanager
+def naming_fit(
+    path: str, capacity: int | None, dim: list[str] | None, on: options.OnBoard
+) -> Iterator[None]:
+    """Let an error about a capacity that is too small name the command that tries everything."""
+    from memplan.errors import CapacityError
+
+    try:
+        yield
+    except CapacityError as error:
+        loaded = reading.read_input(path, options.Model(dim, runtime=False))
+        if loaded.graph is None or capacity is None:
+            raise
+        given = {"--board": on.board, "--kernels": on.kernels}
+        more = [word for pair in given.items() if pair[1] is not None for word in pair]
+        advice = _name_command(path, capacity, dim, *map(str, more))
+        raise CapacityError(f"{error}; {advice}") from None
 
 
 def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def command(
     console = output.console()
     console.print(problems.inspection(found, top))
     misses = board is None and found.shortage is not None and not found.shortage.fits
-    if misses and (advice := fit.suggest(input, found.loaded, constraints.capacity)):
+    if misses and (advice := fit.suggest(input, found.loaded, constraints.capacity, model.dim)):
         output.line(f"\n{advice}.")
     if needs is not None:
         console.print()

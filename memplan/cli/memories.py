@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Memories",
-    "prepare_folder",
     "put_into",
     "refuse_alone",
     "run",
@@ -136,12 +135,13 @@ def run(
         What is printed.
     """
     given, asked = memories.parse()
-    if folder is not None:
-        prepare_folder(folder)
+    output.check_folder(folder)
     output.check_libraries(input)
     loaded = reading.read_input(input, model, board=board)
     if board is not None:
         loaded = _note_kept(loaded, input, board)
+    for memory in given:
+        reading.require_unit(memory.capacity, loaded)
     reading.refuse_notes(input, loaded.notes if model.strict else ())
 
     from memplan import formats
@@ -167,8 +167,7 @@ def run(
         output.console().print(assigned.describe_assigned(found, top))
         if loaded.notes:
             output.console().print(parts.render_notes(loaded.notes))
-        for path in files:
-            output.line(f"{path}: written")
+        output.tell_written(*files)
 
 
 def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
@@ -185,28 +184,8 @@ def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
     return replace(loaded, notes=(*loaded.notes, Note(Code.ARENA_UNMEASURED, text)))
 
 
-def prepare_folder(path: str) -> None:
-    """Make sure before the work that several files can go into a folder, which may be new.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is a file, or named like one, or in no folder.
-    """
-    is_new = not os.path.exists(path)
-    if os.path.splitext(path)[1] if is_new else not os.path.isdir(path):
-        raise typer.BadParameter(
-            f"{path!r} is no folder; several files go into it", param_hint="'--output'"
-        )
-    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise typer.BadParameter(
-            f"{path!r} cannot be made: its folder does not exist", param_hint="'--output'"
-        )
-
-
 def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return files by their paths in a folder, which is made if there is none yet."""
-    os.makedirs(folder, exist_ok=True)
+    """Return files by their paths in a folder."""
     return {os.path.join(folder, name): data for name, data in files.items()}
 
 

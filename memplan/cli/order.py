@@ -83,6 +83,7 @@ def show_loads(
         from memplan.view import load_plot, picture
 
         picture.write(load_plot.draw_orders(before, after, width=width), out)
+        output.tell_written(out)
     if found.interrupted:
         output.message("interrupted: the best order so far is shown")
 

@@ -35,6 +35,9 @@ JSON_VERSION = 1  # of what `--json` prints; it grows if a field changes its mea
 # The user's names of files that were copied, by copy: messages name what the user named.
 names: dict[str, str] = {}
 
+# What a plan is written as, by suffix; see `check_suffix`.
+PLANS = {".json": "JSON", ".csv": "a table"}
+
 _WIDTH_OF_FILES = 140
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
@@ -105,6 +108,8 @@ def _drop(stream: TextIO) -> None:
 def check_output(path: str | None, *inputs: str) -> None:
     """Refuse an output file that could not be written, before the work and not after it.
 
+    It may be in a folder that is made when the file is written.
+
     Raises
     ------
     FormatError
@@ -118,11 +123,51 @@ def check_output(path: str | None, *inputs: str) -> None:
         raise FormatError(path, "this is a folder; name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a pipe or a device, such as /dev/stdout, needs no folder that can be written
+    _check_room(path, "file")
+
+
+def _check_room(path: str, what: str) -> None:
+    """Refuse a file or a folder where it can be neither written nor made."""
     folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
-        raise FormatError(path, "the file cannot be written: its folder does not exist")
+        raise FormatError(path, f"the {what} cannot be written: {folder} is a file, not a folder")
     if not os.access(folder, os.W_OK):
-        raise FormatError(path, "the file cannot be written: its folder is read-only")
+        raise FormatError(path, f"the {what} cannot be written: its folder is read-only")
+
+
+def check_suffix(path: str | None, kinds: Mapping[str, str]) -> None:
+    """Refuse an output file whose name ends like a file of another kind, before the work.
+
+    A name without a suffix, and a pipe or a device, may be of any kind.
+
+    Parameters
+    ----------
+    kinds
+        What each suffix stands for, in words.
+
+    Raises
+    ------
+    FormatError
+        For another suffix; the sentence has all of them.
+    """
+    if path is None or (os.path.exists(path) and not os.path.isfile(path)):
+        return
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix and suffix not in kinds:
+        known = " or ".join(f"{each} for {what}" for each, what in kinds.items())
+        raise FormatError(path, f"the suffix must be {known}")
+
+
+def tell_written(*paths: str | None) -> None:
+    """Say which files were written, a line for each; every command that writes files says so here.
+
+    A pipe or a device gets no line, as that may be the standard output.
+    """
+    for path in paths:
+        if path is not None and (os.path.isfile(path) or not os.path.exists(path)):
+            line(f"{path}: written")
 
 
 def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
@@ -157,19 +202,24 @@ def exit_code(plan: Plan, interrupted: bool) -> int:
     return INFEASIBLE if plan.status == "infeasible" else UNKNOWN
 
 
-def check_folder(path: str | None, what: str) -> None:
-    """Make sure before the work that the plans of several things can go into a folder.
+def check_folder(path: str | None) -> None:
+    """Make sure before the work that several files can go into a folder, which may be new.
 
     Raises
     ------
     typer.BadParameter
-        If it is none; the sentence names one of the things.
+        If it is a file, or named like one.
+    FormatError
+        If it cannot be made.
     """
-    if path is not None and not os.path.isdir(path):
+    if path is None:
+        return
+    is_new = not os.path.exists(path)
+    if os.path.splitext(path)[1] if is_new else not os.path.isdir(path):
         raise typer.BadParameter(
-            f"{path!r} is no folder; each {what} has a plan of its own, which goes into it",
-            param_hint="'--output'",
+            f"{path!r} is no folder; several files go into it", param_hint="'--output'"
         )
+    _check_room(os.path.join(path, "file"), "folder")
 
 
 def refuse_given(options: Mapping[str, bool], why: str) -> None:

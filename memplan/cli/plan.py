@@ -201,6 +201,7 @@ def command(
             {**single, **one_search}, f"it says nothing about the plan of {sharing.option}"
         )
         output.check_outputs({"--output": out, "--sync": sharing.sync}, input)
+        output.check_suffix(out, output.PLANS)
         output.check_libraries(input)
         loaded = reading.read_input(input, model, constraints, on.find())
         apart.run(loaded, sharing, out, as_json=as_json, quiet=quiet, **vars(search))
@@ -215,6 +216,8 @@ def command(
         blocks.report(several_blocks, loaded, out, as_json=as_json, quiet=quiet)
         return
     output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
+    if format is None:
+        output.check_suffix(out, output.PLANS)
     if model.in_place and proof is not None:
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
@@ -285,9 +288,14 @@ def command(
             output.line(output.make_json(report.summary(out, proof)))
         else:
             report.show(top)
+    if not (as_json or quiet):
+        has_proof = bool(found.stats.get("proof"))
+        output.tell_written(out if found.has_offsets else None, proof if has_proof else None, trace)
     if interrupted:
         output.message(f"interrupted: {found.status}, not proved")
-    advice = None if board is not None else fit.suggest(input, loaded, constraints.capacity)
+    advice = (
+        None if board is not None else fit.suggest(input, loaded, constraints.capacity, model.dim)
+    )
     if advice and str(found.status) == "infeasible":
         output.message(advice)
     if out is not None and not found.has_offsets:

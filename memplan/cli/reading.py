@@ -103,6 +103,7 @@ def read_input(
         board=board,
     )
     loaded = read(dims=model.reading().dims)
+    require_unit(constraints.capacity, loaded)
     if model.runtime:
         loaded = settle_sizes(loaded, path, model.reading(), read)
     if model.strict and any(note.code == "runtime-refuses" for note in loaded.notes):
@@ -115,6 +116,20 @@ def read_input(
     loaded = hold_capacity(loaded, path, constraints.capacity, board)
     refuse()
     return constraints.add_to(loaded)
+
+
+def require_unit(size: int | None, *programs: Loaded) -> None:
+    """Ask for the unit of a size that is absurdly little for programs, before the work.
+
+    Raises
+    ------
+    MemplanError
+        As `memplan.sizes.require_unit`, which has the rule.
+    """
+    from memplan import sizes
+
+    largest = (int(each.problem.size.max(initial=0)) for each in programs)
+    sizes.require_unit(size, max(largest, default=0))
 
 
 def follow_order(loaded: Loaded, plan: Plan) -> Loaded:

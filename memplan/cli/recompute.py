@@ -50,7 +50,9 @@ def command(
     what every order, all re-runs and moves cost at least.
     """
     output.check_output(out, input, *([costs] if costs else []))
+    output.check_suffix(out, {".json": "the program"})
     loaded = reading.read_input(input, options.Model(dim))
+    reading.require_unit(capacity, loaded)
 
     from memplan.rewrite import recompute
 
@@ -71,8 +73,7 @@ def command(
         output.console().print(again.describe_recomputed(found))
         if found.loaded.notes:
             output.console().print(parts.render_notes(found.loaded.notes))
-        if out is not None:
-            output.line(f"{out}: written")
+        output.tell_written(out)
     if found.interrupted:
         output.message(f"interrupted: {found.status}, the best re-runs so far")
 

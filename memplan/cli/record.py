@@ -58,6 +58,7 @@ def command(
 
     path, name = script.parse_target(target)
     output.check_output(out, path)
+    output.check_suffix(out, {".json": "the trace"})
     output.check_libraries(extras=("torch",))
 
     from memplan import formats
@@ -79,6 +80,7 @@ def command(
     _show(trace)
     if compare_ir:
         _show_graph(trace, *make_arguments(inputs))
+    output.tell_written(out)
 
 
 def _show(trace: Recording) -> None:

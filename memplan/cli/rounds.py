@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def open_log(path: str) -> Iterator[Callable[[Round], None]]:
     """
     with ExitStack() as stack:
         with writing(path):
+            os.makedirs(os.path.dirname(os.path.realpath(path)), exist_ok=True)
             file = open(path, "w", encoding="utf-8", newline="\n", buffering=1)  # noqa: SIM115
 
         def write(round: Round) -> None:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from memplan.cli import output
-from memplan.errors import InfeasibleError, MemplanError
+from memplan.errors import CapacityError, InfeasibleError, MemplanError
 
 __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 
@@ -290,7 +290,8 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
         return _finish(app, program, arguments)
     except MemplanError as error:
         output.message(str(error))
-        return output.INFEASIBLE if isinstance(error, InfeasibleError) else output.BAD_INPUT
+        too_small = isinstance(error, (InfeasibleError, CapacityError))
+        return output.INFEASIBLE if too_small else output.BAD_INPUT
     except typer.Abort:
         return output.INTERRUPTED
     except _ClickException as error:

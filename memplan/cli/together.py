@@ -91,10 +91,11 @@ def run(
     as_json, quiet
         What is printed.
     """
-    output.check_folder(folder, "program")
+    output.check_folder(folder)
     pairs = shared.pairs()
     output.check_libraries(*inputs)
     programs = [reading.read_input(each, model, board=board) for each in inputs]
+    reading.require_unit(capacity, *programs)
 
     from memplan import formats
     from memplan.formats.json import write_plan
@@ -130,8 +131,7 @@ def run(
         notes = {note.text: note for each in found.programs for note in each.notes}
         if notes:
             output.console().print(parts.render_notes(tuple(notes.values())))
-        for path in files.values():
-            output.line(f"{path}: written")
+        output.tell_written(*files.values())
 
 
 def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:

@@ -72,6 +72,8 @@ def command(
             write_text(out, html(found, title=Path(input).name))
         else:
             picture.write(draw(found), out)
+        if not as_json:
+            output.tell_written(out)
     if found.interrupted:
         output.message("interrupted: the points so far are shown")
 

@@ -184,6 +184,7 @@ def command(
             _write_page(seen, out, colour)
         else:
             _write_picture(seen, out, colour or Colour.SIZE, width)
+        output.tell_written(out)
 
 
 def _read(

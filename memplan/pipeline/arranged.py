@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memplan.errors import MemplanError
+from memplan.errors import CapacityError, MemplanError
 from memplan.notes import Note
 from memplan.pipeline.writers import Comparison, Variant, Written, graph_of
 from memplan.plan import Plan
@@ -217,13 +217,13 @@ class Arranged:
 
         Raises
         ------
-        MemplanError
+        CapacityError
             If the arena is above the capacity; the sentence says by how much, and what holds it up.
         """
         if self.capacity is None or self.fits:
             return
         limit = "" if max_extra is None else f" with at most {max_extra:.0%} more work"
-        raise MemplanError(
+        raise CapacityError(
             f"{self.name}: the smallest arena found has {self.arena} bytes{limit}, "
             f"{self.arena - self.capacity} more than the budget of {self.capacity}"
             f"{self.explain()}: nothing was written"

@@ -16,6 +16,7 @@ from memplan.planning import Planned, PlanningInterrupted, layouts, plan_model
 from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
 from memplan.rewrite.again import Costs, Limits, NoRunsError
 from memplan.rewrite.bands import WORK, Frontier, Point, find_frontier
+from memplan.sizes import require_unit
 from memplan.solvers.limits import check_seconds
 from memplan.sources import Loaded, lay_out_again
 
@@ -49,6 +50,7 @@ class Run:
         self._until = None if self._timeout is None else self._begun + self._timeout
         self._nodes, self._options = nodes, options
         self._given = writer.open()
+        require_unit(capacity, int(self._given.loaded.problem.size.max(initial=0)))
         self._found: Reordered | None = None
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []

@@ -56,8 +56,10 @@ def choose_writer(
         return CHeader(_load(model, options), _name(model))
     if isinstance(model, Path):
         kind = detect(model)
-        other = {".onnx": "onnx", ".tflite": "tflite"}.get(out.suffix.lower()) if out else None
-        if not written and other not in (None, kind):
+        suffix = out.suffix.lower() if out else ""
+        other = {".onnx": "onnx", ".tflite": "tflite"}.get(suffix)
+        own = suffix in ("", model.suffix.lower())
+        if not written and out is not None and not own and other != kind:
             raise MemplanError(
                 f"{model} is not written as {out}: what is written is a {kind} model, or a header "
                 "in C (.h)"

@@ -86,7 +86,7 @@ def test_a_budget_that_cannot_be_met(
     """Tests that nothing is written, and that the error names the least and what holds it up."""
     out = tmp_path / "bands.tflite"
     asked = ["apply", str(network), "--bands", "-o", str(out), "--capacity", "20KiB"]
-    assert main(asked) == 2
+    assert main(asked) == 1
     said = capsys.readouterr().err
     assert "the smallest arena found has" in said
     assert "more than the budget of 20480" in said

@@ -125,7 +125,7 @@ def test_every_command_refuses_a_bad_file(
         ("plan five.csv -o five.csv", "is the input"),
         ("plan five.csv -o link.csv", "is the input"),
         ("plan five.csv -o .", "is a folder"),
-        ("plan five.csv -o no/such/folder.csv", "folder does not exist"),
+        ("plan five.csv -o five.csv/folder.csv", "is a file, not a folder"),
         ("verify five.csv", "say what to check: a PLAN, a --proof, or both"),
         ("plan five.csv --dim b=1", "has no symbolic dimensions"),
         ("plan five.csv --alignment 0", "--alignment"),
@@ -176,13 +176,16 @@ def test_plan_prints_a_summary_and_writes_a_plan_that_verifies(five_csv: Path) -
 
 
 def test_the_suffix_or_the_format_decides_how_a_plan_is_written(five_csv: Path) -> None:
-    """Tests JSON by suffix, and against the suffix by option."""
+    """Tests JSON by suffix, and against the suffix by option; other suffixes are refused."""
     folder = five_csv.parent
     for name, arguments in (("a.json", []), ("b.csv", ["--format", "json"])):
         assert memplan("plan", five_csv, "-q", "-o", folder / name, *arguments).returncode == 0
         assert json.loads((folder / name).read_text())["memplan"]["kind"] == "plan"
-    assert memplan("plan", five_csv, "-q", "-o", folder / "c.plan").returncode == 0
-    assert (folder / "c.plan").read_text().startswith("id,")
+    assert memplan("plan", five_csv, "-q", "-o", folder / "c").returncode == 0
+    assert (folder / "c").read_text().startswith("id,")
+    words = "d.plan: the suffix must be .json for JSON or .csv for a table"
+    assert_refused(memplan("plan", five_csv, "-o", folder / "d.plan"), words)
+    assert not (folder / "d.plan").exists()
 
 
 def test_the_same_plan_every_time(five_csv: Path) -> None:
@@ -486,7 +489,7 @@ def test_convert_goes_round(five_csv: Path) -> None:
     path = five_csv
     for step in (["a.json"], ["b.csv", "--dialect", "start-end"], ["c.csv"]):
         run = memplan("convert", path, *step, cwd=here)
-        assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+        assert (run.returncode, run.stdout, run.stderr) == (0, f"{step[0]}: written\n", "")
         path = here / step[0]
     assert (here / "b.csv").read_text().startswith("id,start,end,size\nb1,0,2,4\n")
     assert path.read_text() == FIVE
@@ -525,7 +528,7 @@ def test_convert_writes_the_interference_graph(five_csv: Path, five: Problem) ->
     here = five_csv.parent
     for name, write in (("five.dot", write_dot), ("five.graphml", write_graphml)):
         run = memplan("convert", "five.csv", name, cwd=here)
-        assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+        assert (run.returncode, run.stdout, run.stderr) == (0, f"{name}: written\n", "")
         assert (here / name).read_text() == write(five.with_capacity(None))
     assert memplan("convert", "five.csv", "a", "--format", "dot", cwd=here).returncode == 0
     assert (here / "a").read_bytes() == (here / "five.dot").read_bytes()

@@ -38,7 +38,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("limit", "code"),
-    [("1%", 1), ("1.05%", 0), ("2 %", 0), ("0%", 1), ("20", 1), ("21", 0), ("0", 1), ("4KiB", 0)],
+    [
+        ("1%", 1),
+        ("1.05%", 0),
+        ("2 %", 0),
+        ("0%", 1),
+        ("20B", 1),
+        ("21B", 0),
+        ("0", 1),
+        ("4KiB", 0),
+        ("2048", 0),
+    ],
 )
 @pytest.mark.parametrize("what", ["peak", "load"])
 def test_a_gate(folder: Path, limit: str, code: int, what: str) -> None:
@@ -130,12 +140,58 @@ def test_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [limit["code"] for limit in found["limits"]] == [1]
 
 
+def test_one_failed_gate_decides_where_another_is_not_known(folder: Path) -> None:
+    """Tests a plan whose load is not known, with a peak that grew: 1 and not 3."""
+    formats.save(Plan.of(Problem([Buffer("x", 0, 2, 5000)]), [0]), "large.json")
+    load = ["--fail-if-load-grows", "1%"]
+    assert main(["compare", "a.csv", "large.json", *load]) == 3
+    for growth, code in (("1%", 1), ("9999%", 3)):
+        gates = [*load, "--fail-if-peak-grows", growth]
+        assert main(["compare", "a.csv", "large.json", *gates]) == code
+
+
+def test_programs_that_share_nothing_do_not_pass(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests two programs without a common buffer, with limits and without, and one in common."""
+    Path("other.csv").write_text(HEAD + "p,0,9,5\nq,1,7,6\nr,5,9,7\n")
+    sentence = "Failed: the two have no buffer in common, so that growth says nothing; compare two"
+    for gates in ([], ["--fail-if-peak-grows", "1%", "--fail-if-load-grows", "1KiB"]):
+        assert main(["compare", "a.csv", "other.csv", *gates]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[1].startswith(sentence)
+        assert not any(line.startswith("Passed") for line in lines)
+    assert main(["compare", "a.csv", "other.csv", "--json"]) == 1
+    assert [each["code"] for each in json.loads(capsys.readouterr().out)["limits"]] == [1]
+    for empty in (("empty.csv", "a.csv"), ("a.csv", "empty.csv")):
+        assert main(["compare", *empty]) == 0
+    Path("other.csv").write_text(HEAD + "p,0,9,5\nx,1,7,6\nr,5,9,7\n")
+    assert main(["compare", "a.csv", "other.csv", "--fail-if-peak-grows", "1%"]) == 0
+
+
+def test_a_page_has_what_the_text_has(folder: Path) -> None:
+    """Tests the sentences, the tables, and names that hold marks of HTML."""
+    Path("c.csv").write_text(HEAD + 'x,0,2,1000\n"<b>&y",1,3,1021\n')
+    words = ["compare", "a.csv", "c.csv", "-o", "new/out.html", "--fail-if-peak-grows", "1%"]
+    assert main(words) == 1
+    text = Path("new/out.html").read_text()
+    assert text.startswith("<!doctype html>\n")
+    assert "<title>a.csv and c.csv</title>" in text
+    for each in ("<h1>The peak grew by 21 bytes", "<p>Failed: the peak grew by more than 1%.</p>"):
+        assert each in text
+    assert "<code>&lt;b&gt;&amp;y</code>" in text
+    assert "<b>" not in text
+    parser = HTMLParser()
+    parser.feed(text)
+    assert text.count("<table>") == text.count("</table>") >= 2
+
+
 @pytest.mark.parametrize("name", ["out.md", "out.json", "out.txt", "out"])
 def test_a_file(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the suffix decides, that nothing is printed, and that the gate holds."""
+    """Tests that the suffix decides, that only the name is printed, and that the gate holds."""
     words = ["compare", "a.csv", "b.csv", "-o", name, "--fail-if-peak-grows", "1%"]
     assert main(words) == 1
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == f"{name}: written\n"
     text = Path(name).read_text()
     starts = {"out.md": "**The peak grew", "out.json": '{"version": 1, "before": {'}
     assert text.startswith(starts.get(name, "The peak grew"))
@@ -176,6 +232,9 @@ def test_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 BAD = {
     "no number": (["a.csv", "b.csv", "--fail-if-peak-grows", "abc"], "'abc' is not a growth"),
     "negative": (["a.csv", "b.csv", "--fail-if-peak-grows", "-1%"], "not a growth"),
+    "no unit": (["a.csv", "b.csv", "--fail-if-peak-grows", "1"], "'1' has no unit; write 1% or 1B"),
+    "no unit either": (["a.csv", "b.csv", "--fail-if-load-grows", "20"], "write 20% or 20B"),
+    "no kind": (["a.csv", "b.csv", "-o", "c.xyz"], "c.xyz: the suffix must be .txt for text or "),
     "no per cent": (["a.csv", "b.csv", "--fail-if-load-grows", "%"], "'--fail-if-load-grows'"),
     "not finite": (["a.csv", "b.csv", "--fail-if-peak-grows", "nan%"], "'nan%' is not a growth"),
     "not a fraction": (["a.csv", "b.csv", "--fail-if-peak-grows", "1/2%"], "is not a growth"),

@@ -101,7 +101,7 @@ def test_problems_are_planned_again(folder: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["--memory sram=100 --memory psram", f"--block-limit {(1 << 62) - 1}"]
+    "options", ["--memory sram=100B --memory psram", f"--block-limit {(1 << 62) - 1}"]
 )
 def test_folders_are_verified(folder: Path, options: str) -> None:
     """Tests a plan for each memory, and for each block."""

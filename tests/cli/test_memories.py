@@ -161,7 +161,8 @@ def test_what_fits_nowhere_ends_with_1(
     asked: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that a proof is told from a wrong question, and that nothing is written."""
-    assert sentence in refused(capsys, *asked, *TWO[:3], "psram=5", "-o", "plans", code=1)
+    two = ("--memory", "sram=10B", "--memory", "psram=5B")
+    assert sentence in refused(capsys, *asked, *two, "-o", "plans", code=1)
     assert not any(Path("plans").iterdir())
 
 

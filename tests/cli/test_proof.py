@@ -147,7 +147,7 @@ def test_no_proof_is_said_and_touches_nothing(folder: Path) -> None:
         ("--proof it.proof --solver large", "large writes no proof"),
         ("--proof five.csv", "is the input"),
         ("--proof .", "is a folder"),
-        ("--proof no/it.proof", "folder does not exist"),
+        ("--proof five.csv/it.proof", "is a file, not a folder"),
         ("--proof it.proof -o it.proof", "--output names the same file"),
     ],
 )

@@ -124,7 +124,7 @@ def test_what_may_not_run_again_is_named(
     words = str(caught.value)
     assert "below the floor of 800" in words
     assert '200 bytes of it are "x0", as operator "f0" may not run again: it draws random' in words
-    assert "may not run again" not in refused(capsys, "recompute", "step.json", "-c", "600")
+    assert "may not run again" not in refused(capsys, "recompute", "step.json", "-c", "600", code=1)
     kept = mp.recompute(drawn, 1040)
     assert kept.runs.count(0) == 1
     costs = {each.name: 1.0 for each in graph.operators}
@@ -137,9 +137,9 @@ def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
     words = "Running operators again gains nothing here: the program needs its floor without."
     assert words in lines
     assert 'below the floor of 640: operator "b' in refused(
-        capsys, "recompute", "step.json", "-c", "600"
+        capsys, "recompute", "step.json", "-c", "600", code=1
     )
-    assert "gains nothing" in refused(capsys, "recompute", CHAIN, "-c", "1MiB")
+    assert "gains nothing" in refused(capsys, "recompute", CHAIN, "-c", "1MiB", code=1)
     assert "there are no operators" in refused(capsys, "recompute", FIVE, "-c", "1MiB")
 
 
@@ -208,10 +208,8 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
         (("plan", "step.json", "--recompute"), "it needs --capacity"),
         (("plan", "step.json", "--recompute", "-c", "1040", "-o", "p.csv"), "write JSON"),
         (("plan", "step.json", "--recompute", "--order", "-c", "1040"), "takes the best order"),
-        (("plan", "step.json", "--recompute", "-c", "600"), "below the floor of 640"),
         (("apply", "step.json", "--recompute", "--c-header", "p.h"), "it needs --capacity"),
         (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "--c-header"),
-        (("apply", "step.json", "--recompute", "-c", "600", "--c-header", "p.h"), "1200 bytes"),
         (("apply", MOBILE, "--recompute", "-c", "20K", "-o", "p.tflite"), "runs no copies of"),
     ],
 )
@@ -223,6 +221,21 @@ def test_what_is_refused(
     out, err = capsys.readouterr()
     assert out == ""
     assert sentence in " ".join(err.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["step.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", "--recompute"), "below the floor of 640"),
+        (("apply", "--recompute", "--c-header", "p.h"), "memplan fit step.json 600 tries"),
+    ],
+)
+def test_too_little_memory_ends_with_1(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    """Tests a capacity below the floor, and that nothing is written."""
+    assert sentence in refused(capsys, *words, "step.json", "-c", "600", code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["step.json"]
 
 

@@ -114,7 +114,7 @@ class TestTraces:
         assert (summary["status"], summary["buffers"]) == ("optimal", len(trace.planned))
         assert main(["verify", "trace.json", "plan.json"]) == 0
         capsys.readouterr()
-        assert main(["inspect", "trace.json", "--capacity", "64"]) == 0
+        assert main(["inspect", "trace.json", "--capacity", "64B"]) == 0
         assert capsys.readouterr().out.startswith("It does not fit into 64 bytes")
 
     def test_without_a_terminal(self, folder: Path) -> None:
@@ -164,6 +164,7 @@ class TestTraces:
         row = ["aten::max_pool2d", "1", f"{4 * pooled:,}", "2", f"{12 * pooled:,}"]
         assert row in lines
         trace = load_trace("t.json")
+        assert lines.pop() == ["t.json:", "written"]
         assert lines[-1][0] == "total"
         assert lines[-1][3:] == [str(len(trace)), f"{trace.size.sum():,}"]
 
@@ -223,7 +224,8 @@ class TestRefusals:
     def test_outputs(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Tests that a script is not written over, and a bad place is known before the run."""
         assert "is the input" in refusal(capsys, "net.py:divides", "-o", "net.py")
-        assert "its folder does not exist" in refusal(capsys, "net.py:divides", "-o", "no/t.json")
+        words = refusal(capsys, "net.py:divides", "-o", "net.py/t.json")
+        assert "is a file, not a folder" in words
         assert (folder / "net.py").read_text() == SCRIPT
 
     def test_nothing_else_is_written(self, folder: Path) -> None:

@@ -145,7 +145,7 @@ def test_plan_writes_a_line_of_json_for_each_round(tmp_path: Path) -> None:
     [
         ("--trace five.csv", "is the input"),
         ("--trace .", "is a folder"),
-        ("--trace no/rounds", "folder does not exist"),
+        ("--trace five.csv/rounds", "is a file, not a folder"),
         ("--trace it -o it", "--output names the same file"),
         ("--trace it --proof it", "--proof names the same file"),
     ],

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from memplan import _core
-from memplan.errors import GraphError, PlanError, quoted
+from memplan.errors import CapacityError, GraphError, PlanError, quoted
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.plan import Status
 from memplan.problem import (
@@ -231,7 +231,7 @@ class Recomputed:
         return f"{found}; at least {self.share_of(self.bound):.2%}"
 
 
-class NoRunsError(PlanError):
+class NoRunsError(CapacityError):
     """No re-runs were found with which a program fits.
 
     Parameters

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from memplan import extras
-from memplan.errors import MemplanError
+from memplan.errors import CapacityError, MemplanError
 from memplan.files import read_bytes, temporary_folder
 from memplan.graph import Graph, Layout, Operator, View
 from memplan.notes import Code, Note
@@ -278,7 +278,7 @@ class TfliteMicro(Writer):
 
     def _require(self, what: str, size: int) -> None:
         if self._budget is not None and size > self._budget:
-            raise MemplanError(
+            raise CapacityError(
                 f"{what} needs {size} bytes, {size - self._budget} more than the budget of "
                 f"{self._budget}: {self._out} was not written"
             )

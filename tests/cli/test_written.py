@@ -1,0 +1,147 @@
+"""Tests what commands say of the files that they write, where they write them, and as what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from command_line import FIVE, refused
+
+from memplan import cli
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+MOBILE, ONNX = str(MODELS / "mobile.tflite"), str(MODELS / "branches.onnx")
+GRAPH = str(MODELS / "residual.graph.json")
+NET = "import torch\ndef net():\n    return torch.nn.ReLU().eval(), (torch.ones(4),)\n"
+
+# The command, and the file that it writes into a new folder; a folder ends with "/".
+WRITES = {
+    "apply": (("apply", MOBILE, "--c-header"), "net.h"),
+    "apply --order": (("apply", GRAPH, "--order", "--c-header"), "net.h"),
+    "bands": (("bands", MOBILE, "-o"), "bands.svg"),
+    "compare": (("compare", "five.csv", "five.csv", "-o"), "same.html"),
+    "convert": (("convert", "five.csv", "-o"), "five.json"),
+    "envelope": (("envelope", ONNX, "--dim", "batch=1:3", "-o"), "sizes.h"),
+    "fit --memory": (("fit", MOBILE, "--memory", "a=40KiB", "--memory", "b=1MiB", "-o"), "folder/"),
+    "plan": (("plan", "five.csv", "-o"), "plan.csv"),
+    "plan --proof": (("plan", "five.csv", "--proof"), "five.proof"),
+    "plan --trace": (("plan", "five.csv", "--trace"), "rounds"),
+    "plan --block-limit": (("plan", "five.csv", "--block-limit", "12", "-o"), "folder/"),
+    "plan --memory": (("plan", "five.csv", "--memory", "a=8", "--memory", "b", "-o"), "folder/"),
+    "plan --together": (("plan", GRAPH, MOBILE, "--together", "-o"), "folder/"),
+    "record": (("record", "net.py:net", "-o"), "trace.json"),
+    "recompute": (("recompute", GRAPH, "-c", "1MiB", "-o"), "again.json"),
+    "tradeoff": (("tradeoff", GRAPH, "--points", "2", "--nodes", "50", "-o"), "less.html"),
+    "view": (("view", "five.csv", "-o"), "five.html"),
+    "view --order": (("view", GRAPH, "--order", "-o"), "five.svg"),
+}
+LIBRARIES = {
+    **dict.fromkeys(("compare", "convert", "plan"), ()),
+    **dict.fromkeys(("bands", "view --order"), ("matplotlib",)),
+    **dict.fromkeys(("view", "tradeoff"), ("bokeh",)),
+    "record": ("torch",),
+    "envelope": ("onnx",),
+    "fit --memory": ("tflite_micro",),
+}
+QUIET = ("--json", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a few inputs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    Path("five.csv").write_text(FIVE)
+    Path("net.py").write_text(NET)
+
+
+def list_options(name: str) -> set[str]:
+    """Return the options of a command."""
+    command: Any = typer.main.get_command(cli.app)
+    found = command.get_command(typer.Context(command), name)
+    return {option for each in found.params for option in each.opts}
+
+
+def test_no_command_is_forgotten() -> None:
+    """Tests that each command with an output is here; `order` and others have none."""
+    command: Any = typer.main.get_command(cli.app)
+    with_output = {name for name in command.list_commands(None) if "--output" in list_options(name)}
+    assert {words[0] for words, _ in WRITES.values()} >= with_output - {"fit"}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_new_folder_is_made_and_the_files_are_named(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests every command with an output in folders that are not there yet."""
+    for library in LIBRARIES.get(name, ()):
+        pytest.importorskip(library)
+    words, file = WRITES[name]
+    out = f"new/folders/{file}".removesuffix("/")
+    assert cli.main([*words, out]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("new/")]
+    files = sorted(map(str, Path(out).iterdir())) if file.endswith("/") else [out]
+    assert sorted(said) == [f"{each}: written" for each in files]
+    # What `compare` makes for scripts goes into the file.
+    for option in {*QUIET} & list_options(words[0]) if words[0] != "compare" else ():
+        assert cli.main([*words, out, option]) == 0
+        printed = capsys.readouterr().out
+        assert f"{out}: written" not in printed
+        assert option == "--quiet" or json.loads(printed)
+    assert cli.main([*words, "/dev/null" if file[-1] != "/" else "five.csv"]) in (0, 2)
+    assert "/dev/null: written" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", "five.csv", "-o", "x.xyz"), "must be .json for JSON or .csv for a table"),
+        (("plan", "five.csv", "-o", "x.tflite"), "must be .json for JSON or .csv for a table"),
+        (("convert", "five.csv", "x.txt"), ".graphml for the graph"),
+        (("record", "net.py:net", "-o", "x.pt"), "must be .json for the trace"),
+        (("recompute", GRAPH, "-c", "1MiB", "-o", "x.pt2"), "must be .json for the program"),
+        (("apply", MOBILE, "-o", "x.onnx"), "must be .tflite for the model"),
+        (("apply", MOBILE, "--order", "-o", "x.h"), "must be .tflite for the model"),
+        (("fit", MOBILE, "64KiB", "-o", "x.xyz"), "is not written as x.xyz"),
+        (("compare", "five.csv", "five.csv", "-o", "x.htm"), "or .html for html"),
+    ],
+)
+def test_a_suffix_of_another_kind_is_refused(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that nothing is written under a name that says something else."""
+    before = sorted(Path.cwd().iterdir())
+    assert sentence in refused(capsys, *words)
+    assert sorted(Path.cwd().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", MOBILE, "64"),
+        ("fit", GRAPH, "--memory", "a=64", "--memory", "b=1MiB"),
+        ("plan", MOBILE, "--capacity", "64"),
+        ("plan", MOBILE, "--block-limit", "64"),
+        ("plan", MOBILE, "--memory", "a=64", "--memory", "b=1MiB"),
+        ("plan", MOBILE, GRAPH, "--together", "-c", "64"),
+        ("plan", MOBILE, "--recompute", "-c", "64"),
+        ("apply", MOBILE, "-o", "x.tflite", "-c", "64"),
+        ("apply", MOBILE, "--bands", "-o", "x.tflite", "-c", "64"),
+        ("inspect", MOBILE, "-c", "64"),
+        ("recompute", GRAPH, "-c", "64"),
+    ],
+)
+def test_a_forgotten_unit_is_asked_for(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests every place where a size is asked for; with a unit, and if it is exact, it is taken."""
+    assert "64 has no unit, and one buffer alone has " in refused(capsys, *words)
+    for taken in ("64B", "0x40", "262144"):
+        given = [each.replace("64", taken) for each in words]
+        given[1] = words[1]
+        code = cli.main(given)
+        assert "has no unit" not in capsys.readouterr().err
+        assert code in (0, 1), given
