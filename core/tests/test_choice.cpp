@@ -145,6 +145,46 @@ TEST(a_budget_leaves_a_choice_and_a_bound) {
   }
 }
 
+// Sixty items that the sweep cannot go through within these nodes: what it dropped or did not come
+// to may be better, so it proves nothing.
+TEST(a_search_that_is_cut_short_proves_nothing) {
+  int cut = 0, sets = 0;
+  for (unsigned seed = 0; seed < check::rounds(12, 400); ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int low, int high) {
+      return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+    };
+    ChoiceProblem problem;
+    for (int i = 0; i < 60; ++i) {
+      const Time start = pick(0, 30);
+      problem.start.push_back(start);
+      problem.end.push_back(start + pick(2, 25));
+      problem.bytes.push_back(pick(20, 99));
+      problem.worth.push_back(problem.bytes.back() * 10 + pick(0, 99));
+      problem.memory.push_back(pick(0, 1));
+      problem.unit.push_back(i);
+      problem.must.push_back(0);
+    }
+    problem.capacity = {pick(150, 300), pick(150, 300)};
+    if (seed % 2 == 1) problem.refused = {{0, 1}, {2, 3, 4}};
+    ChoiceOptions options;
+    options.budget.nodes = 500'000;
+    const Choice best = choose(problem, options);
+    if (best.status != Status::kOptimal) continue;
+    ++sets;
+    for (const std::int64_t nodes : {100, 300, 1000, 3000, 10000}) {
+      options.budget.nodes = nodes;
+      const Choice found = choose(problem, options);
+      CHECK(found.bound >= best.worth && found.worth <= best.worth);
+      CHECK(found.status == Status::kFeasible || found.status == Status::kOptimal);
+      CHECK_EQ(found.status == Status::kOptimal, found.worth == found.bound);
+      cut += found.status == Status::kFeasible ? 1 : 0;
+    }
+  }
+
+  CHECK(sets > 3 && cut > sets);
+}
+
 // Two items of one half each and one of more than a half: the relaxation takes parts of it.
 TEST(items_above_a_half_are_counted) {
   ChoiceProblem problem;

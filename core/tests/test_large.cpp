@@ -592,6 +592,30 @@ TEST(the_chain_for_relations_ends) {
   }
 }
 
+// Tests that a hole of just the right size is free: of a plan without any other, each buffer goes
+// back to its place, and throws nothing out.
+TEST(holes_of_the_right_size_are_free) {
+  oracle::Generator generator(39);
+  Stopper stopper(kForever);
+  int holes = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Problem problem = oracle::cut_rectangle(generator, 12, 8, 24);
+    const Plan plan = run(problem);
+    if (plan.peak != 24) continue;
+    const Sections sections = sweep(problem);
+    for (BufferIdx b = 0; b < problem.count(); ++b) {
+      std::vector<Bytes> offsets = plan.offsets;
+      offsets[b] = kNoOffset;
+      chain::Ejection ejection(problem, sections, 0, stopper);
+      CHECK(ejection.insert(24, 100, &offsets, {b}));
+      CHECK(offsets == plan.offsets);
+      CHECK_EQ(ejection.nodes(), 1);
+      ++holes;
+    }
+  }
+  CHECK(holes > 100);
+}
+
 // Tests that a search by ejection ends with its budget where there is nothing to find.
 TEST(ejections_end) {
   Problem problem;

@@ -1,8 +1,12 @@
 // Tests of check(): every rule of the model, each with the sentence it answers with.
+#include <algorithm>
 #include <functional>
 
 #include "check.h"
 #include "memplan/problem.h"
+#include "memplan/sections.h"
+#include "model/items.h"
+#include "oracle.h"
 
 using namespace memplan;
 
@@ -28,6 +32,17 @@ std::string after(const std::function<void(Problem&)>& change) {
   Problem problem = valid();
   change(problem);
   return memplan::check(problem);
+}
+
+// Groups whose leads a caller gives, also such as put members in one place.
+Problem with_leads(oracle::Generator& random, unsigned seed) {
+  Problem problem = random.problem(2 + seed % 4, 5, 4, oracle::features(seed % 2 == 0 ? 8 : 0));
+  if (seed % 3 == 0) random.relate(&problem, 4);
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    problem.group.push_back(0);
+    problem.lead.push_back(random.pick(0, 7));
+  }
+  return problem;
 }
 
 }  // namespace
@@ -146,6 +161,46 @@ TEST(conflicts) {
              "buffer 0: conflicts: it names 1, but that does not name it");
   CHECK_SAYS((p.conflicts = {{0, 1, 1, 3}, {2, 0, 1}}),
              "buffer 2: conflicts: it names 1, but that does not name it");
+}
+
+TEST(members_of_a_group_share_no_address) {
+  int refused = 0, touching = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    oracle::Generator random(seed);
+    const Problem problem = with_leads(random, seed);
+    bool shares = false, touches = false;
+    for (BufferIdx a = 0; a < problem.count(); ++a) {
+      for (BufferIdx b = 0; b < problem.count(); ++b) {
+        if (a == b || problem.size[a] == 0 || problem.size[b] == 0) continue;
+        const Bytes end = problem.lead[a] + problem.size[a];
+        shares = shares || (problem.lead[a] <= problem.lead[b] && problem.lead[b] < end);
+        touches = touches || problem.lead[b] == end;
+      }
+    }
+    CHECK_EQ(!memplan::check(problem).empty(), shares);
+    refused += shares ? 1 : 0;
+    touching += touches && !shares ? 1 : 0;
+  }
+  CHECK(refused > 500 && touching > 100);
+}
+
+TEST(a_group_fits_where_no_two_members_meet) {
+  int fitting = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    oracle::Generator random(seed);
+    const Problem problem = with_leads(random, seed);
+    constexpr Bytes kCapacity = 12;
+    const std::vector<Bytes>& at = problem.lead;
+    bool fits = oracle::peak(problem, at) - *std::min_element(at.begin(), at.end()) <= kCapacity;
+    for (BufferIdx a = 0; a < problem.count(); ++a) {
+      for (BufferIdx b = 0; b < a; ++b) {
+        fits = fits && !oracle::conflict(problem, a, at[a], b, at[b]);
+      }
+    }
+    CHECK_EQ(make_items(problem, sweep(problem), kCapacity).misfits.empty(), fits);
+    fitting += fits ? 1 : 0;
+  }
+  CHECK(fitting > 300 && fitting < 1700);
 }
 
 // Tests that the load of a section may reach 2^62 and no more, however many buffers make it.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import strategies_graph
 from documents import changed
@@ -443,3 +445,12 @@ class TestFiles:
         damaged = data[: len(data) * len(tail) // 41] + tail
         said = outcome(damaged.decode(errors="replace"))
         assert said.startswith("g.json") or damaged == data
+
+
+def test_bits_are_those_of_numpy() -> None:
+    """Tests the types that NumPy has; names of the others begin with their kind and have bits."""
+    known = [name for name in BITS if hasattr(np, name)]
+    assert len(known) > 12
+    assert {name: 8 * np.dtype(name).itemsize for name in known} == {n: BITS[n] for n in known}
+    for name in set(BITS) - set(known):
+        assert BITS[name] == int(re.findall(r"\d+", name)[0]), name

@@ -31,6 +31,7 @@ from memplan.graph import Kind
 from memplan.notes import Code, Note
 from memplan.plan import Status
 from memplan.sources.onnx import graph_of, read
+from memplan.sources.onnx.protos import bits_of, dtype_of
 from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
@@ -208,6 +209,24 @@ def test_sizes_of_element_types(tmp_path: Path, element: str, dtype: str, size: 
     assert found is not None
     made = found.tensors[index(found, "y")]
     assert (made.dtype, made.bytes, made.shape) == (dtype, size, (7,))
+
+
+def test_bits_of_each_element_type_of_the_library() -> None:
+    """Tests every type that onnx has, by the NumPy type that onnx itself gives it."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tried = 0
+    for name, number in onnx.TensorProto.DataType.items():
+        if name in ("UNDEFINED", "STRING"):
+            continue
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
+        bits = 8 * dtype.itemsize
+        if dtype.kind not in "biufc":  # of ml_dtypes, whose small elements take a byte each
+            has_point = "float" in dtype.name
+            bits = (ml_dtypes.finfo(dtype) if has_point else ml_dtypes.iinfo(dtype)).bits
+        assert bits_of(number) == bits, name
+        assert dtype_of(number) == {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
+        tried += 1
+    assert tried >= 22
 
 
 def test_texts_and_sequences_are_noted(tmp_path: Path) -> None:

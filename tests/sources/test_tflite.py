@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -88,6 +89,17 @@ def test_the_names_are_those_of_the_schema_package() -> None:
         known = {v: k for k, v in vars(enum).items() if isinstance(v, int)}
         assert len(known) > 15
         assert all(names[number] == name for number, name in known.items())
+
+
+def test_bytes_of_each_element_type_are_those_of_numpy() -> None:
+    """Tests the types that NumPy has; the others are small, and unpacked to a byte, or pointers."""
+    known = {name: width for name, width in ELEMENT_TYPES if hasattr(np, name)}
+    assert len(known) == 14
+    for name, width in known.items():
+        assert np.dtype(name).itemsize == width, name
+    rest = {name: width for name, width in ELEMENT_TYPES if name not in known}
+    assert set(rest.values()) == {None, 1, 2, 4}
+    assert [name for name, width in rest.items() if width in (2, 4)] == ["resource", "bfloat16"]
 
 
 @pytest.mark.parametrize(

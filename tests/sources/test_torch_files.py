@@ -22,6 +22,7 @@ from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
 from memplan.sources.options import Options
 from memplan.sources.torch_export import matches, read
+from memplan.sources.torch_export.values import DTYPES
 
 pytestmark = pytest.mark.slow
 
@@ -107,6 +108,18 @@ def test_in_place_over_a_view(tmp_path: Path) -> None:
     assert loaded.problem.ids == ("mm",)
     everything = read(path, Options(include=frozenset(Kind)))
     assert set(everything.problem.ids) == {"fc.weight", "count", "x", "mm", "relu"}
+
+
+def test_element_types_are_those_of_torch() -> None:
+    """Tests each code of a serialized program: the name, and the bytes of an element."""
+    pytest.importorskip("torch")
+    serialize = pytest.importorskip("torch._export.serde.serialize")
+    known = {
+        int(code): (str(dtype).removeprefix("torch."), dtype.itemsize)
+        for code, dtype in serialize._SERIALIZE_TO_TORCH_DTYPE.items()
+    }
+    assert len(known) > 15
+    assert {code: DTYPES.get(code) for code in known} == known
 
 
 def test_needs_no_torch(tmp_path: Path) -> None:

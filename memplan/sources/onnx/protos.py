@@ -65,6 +65,8 @@ _TYPES: dict[int, tuple[str, int]] = {
     24: ("float8e8m0", 8),
     25: ("uint2", 2),
     26: ("int2", 2),
+    27: ("float6e2m3", 6),
+    28: ("float6e3m2", 6),
 }
 
 
