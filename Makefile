@@ -60,7 +60,7 @@ test: check .venv/.sources ## Run all that a change must pass.
 	pytest -q -n $(JOBS) -m 'not deep'
 
 # Of the random cases that look for what is rare, a share: MEMPLAN_DEEP=1 tries all of them.
-deep: .venv/.sources ## Run what takes its time: what the solver may not lose, properties tried often, fuzzers, models of wheels, pages in a browser, the site.
+deep: .venv/.hosts ## Run what takes its time: what the solver may not lose, properties tried often, fuzzers, models of wheels, pages in a browser, the site.
 	@$(call build_core,sanitize) && MEMPLAN_DEEP=$${MEMPLAN_DEEP:-3} ctest --preset sanitize --label-regex repeated
 	build/sanitize/core/tests/fuzz_c_api 20000
 	pytest -q -n $(JOBS) -m deep
@@ -254,6 +254,13 @@ LINTER := axe-playwright-python==0.1.8
 	@python -m pip install --quiet --no-deps 'ortools>=9.12' $(MODELS) $(EXECUTORCH) $(LINTER) 'tinygrad==$(TINYGRAD)'
 	@for each in $(TINYGRADS); do [ -d .venv/tinygrad/$$each ] \
 	  || python -m pip install --quiet --no-deps --no-compile --target .venv/tinygrad/$$each "tinygrad==$$each" || exit 1; done
+	@touch $@
+
+# Tests that hosts have of their own: in tinygrad's archives of sources, from 0.13 one file at most.
+.venv/.hosts: .venv/.sources
+	@for each in $(filter-out 0.10.2 0.13.0,$(TINYGRADS)) $(TINYGRAD); do \
+	  python -m pip download --quiet --no-deps --no-binary tinygrad -d .venv/tinygrad/sources "tinygrad==$$each" \
+	  && tar -xzf ".venv/tinygrad/sources/tinygrad-$$each.tar.gz" -C .venv/tinygrad/sources || exit 1; done
 	@touch $@
 
 .venv/.docs: .venv/.package

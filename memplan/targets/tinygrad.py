@@ -7,19 +7,24 @@ tinygrad's planner asks an allocator, TLSF, for an offset where a buffer begins,
 where the buffer ends. Here the planner runs twice: first with an allocator that only records what
 it is asked for, and then with one that answers with the offsets of a plan. So lifetimes, lanes of
 copies, holds and blocks are those of tinygrad, in each release whose planner uses this allocator.
+What runs is a copy of the planner with these allocators among its globals: tinygrad's modules keep
+theirs, for other threads too.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import ModuleType, SimpleNamespace
+from functools import partial
+from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
+from memplan.errors import MemplanError
 from memplan.extras import require
 from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
@@ -35,6 +40,8 @@ _PLANNERS: Final = (
     ("tinygrad.engine.memory", "_internal_memory_planner"),  # 0.10.3 to 0.12
 )
 _ALLOCATOR: Final = "TLSFAllocator"
+# Held where a context begins or ends, and where a schedule is planned: what contexts share changes.
+_LOCK: Final = threading.RLock()
 
 
 class Arena:
@@ -48,10 +55,10 @@ class Arena:
         The offsets that tinygrad got.
     """
 
-    def __init__(self, problem: Problem, host: Any, plan: Plan) -> None:
+    def __init__(self, problem: Problem, make_host: Callable[[], Any], plan: Plan) -> None:
         self.problem = problem
         self.plan = plan
-        self._host = host
+        self._make_host = make_host
         self._host_offsets: list[int] | None = None
         if plan.status is not Status.OPTIMAL and self.host_bytes < self.bytes:
             self.plan = Plan.of(
@@ -79,7 +86,7 @@ class Arena:
     def host_offsets(self) -> list[int]:
         """The offsets of tinygrad's own allocator."""
         if self._host_offsets is None:
-            self._host_offsets = place_by_host(self.problem, self._host)
+            self._host_offsets = place_by_host(self.problem, self._make_host())
         return self._host_offsets
 
 
@@ -109,9 +116,11 @@ def planning(*, nodes: int | None = 2_000, timeout: float | None = None) -> Iter
     """Plan the memory of tinygrad's schedules while the context is open, in all threads.
 
     A plan is verified, and never has more bytes than tinygrad's own. What `TinyJit` captures keeps
-    its plan when the context has ended. If the release has another kind of planner, tinygrad plans
-    as without this context, and a note says so. Inside of another such context, this one changes
-    nothing, and yields what the other one does.
+    its plan when the context has ended. If memplan has no plan, because the release has another
+    kind of planner or a buffer has more than 2^62 bytes, tinygrad plans as without this context,
+    and a note says so. Threads plan one after the other. While another such context is open, also
+    in another thread, this one yields what that one does, and the last one to end restores
+    tinygrad's planner.
 
     Parameters
     ----------
@@ -130,61 +139,91 @@ def planning(*, nodes: int | None = 2_000, timeout: float | None = None) -> Iter
     """
     library = require("tinygrad", extra="tinygrad")
     solve(Problem(()), nodes=nodes, timeout=timeout)  # it rejects bad arguments before a run
-    planned = Planned()
-    found = _find_planner()
-    if found is None:
+    with _LOCK:
+        planner = _find_planner()
+        if isinstance(planner, FunctionType):
+            planner = _Planner(planner, partial(solve, nodes=nodes, timeout=timeout, threads=1))
+        if planner is not None:
+            planner.open()
+    if planner is None:
+        planned = Planned()
         version = getattr(library, "__version__", "")
         planned._keep_host(f"memplan does not know the planner of this release {version}".rstrip())
         yield planned
         return
-    module, stock = found
-    if hasattr(stock, "planned"):  # this context is inside of another one, which plans
-        yield stock.planned
-        return
-    arenas: dict[tuple[bytes, ...], Arena] = {}
+    try:
+        yield planner.planned
+    finally:
+        with _LOCK:
+            planner.close()
 
-    def find_arena(recorder: _Recorder) -> Arena:
+
+class _Planner:
+    """What the modules of tinygrad have for its planner while a context is open."""
+
+    def __init__(self, stock: FunctionType, place: Callable[[Problem], Plan]) -> None:
+        self.planned = Planned()
+        self._stock = stock
+        self._place = place
+        self._arenas: dict[tuple[bytes, ...], Arena] = {}
+        self._contexts = 0
+
+    def open(self) -> None:
+        self._contexts += 1
+        if self._contexts == 1:
+            _replace(self._stock, self)
+
+    def close(self) -> None:
+        self._contexts -= 1
+        if self._contexts == 0:
+            _replace(self, self._stock)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._contexts == 0:  # the caller has kept it
+            return self._stock(*args, **kwargs)
+        with _LOCK:
+            try:
+                recorders = _record(self._stock, args, kwargs)
+                arenas = tuple(self._find_arena(recorder) for recorder in recorders)
+                answer = _prescribe(self._stock, arenas, args, kwargs)
+            except MemplanError as error:
+                self.planned._keep_host(str(error))
+            except Exception as error:
+                self.planned._keep_host(f"its planner is not as expected ({error!r})")
+            else:
+                if arenas:
+                    self.planned.calls.append(arenas)
+                return answer
+        return self._stock(*args, **kwargs)
+
+    def _find_arena(self, recorder: _Recorder) -> Arena:
         problem = recorder.make_problem()
         key = tuple(column.tobytes() for column in (problem.start, problem.end, problem.size))
-        if key not in arenas:
-            plan = solve(problem, nodes=nodes, timeout=timeout, threads=1)
-            arenas[key] = Arena(problem, recorder.host, plan)
-        return arenas[key]
-
-    def plan(schedule: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            recorders = _record(module, stock, schedule, args, kwargs)
-        except Exception as error:
-            planned._keep_host(f"its planner is not as expected ({error!r})")
-            return stock(schedule, *args, **kwargs)
-        found = tuple(find_arena(recorder) for recorder in recorders)
-        try:
-            answer = _prescribe(module, stock, found, schedule, args, kwargs)
-        except Exception as error:
-            planned._keep_host(f"its planner did not take the offsets ({error!r})")
-            return stock(schedule, *args, **kwargs)
-        if found:
-            planned.calls.append(found)
-        return answer
-
-    plan.planned = planned  # type: ignore[attr-defined]
-    _replace(stock, plan)
-    try:
-        yield planned
-    finally:
-        _replace(plan, stock)
+        if key not in self._arenas:
+            self._arenas[key] = Arena(problem, recorder.make_host, self._place(problem))
+        return self._arenas[key]
 
 
-def _find_planner() -> tuple[ModuleType, Callable[..., Any]] | None:
-    """Return the planner of the installed release and its module, if it is of a known kind."""
+def _find_planner() -> FunctionType | _Planner | None:
+    """Return what plans in the installed release, if it is of a known kind."""
     for name, function in _PLANNERS:
         try:
             module = importlib.import_module(name)
         except ImportError:
             continue
-        if hasattr(module, function) and hasattr(module, _ALLOCATOR):
-            return module, getattr(module, function)
+        planner = getattr(module, function, None)
+        if isinstance(planner, _Planner):
+            return planner
+        # A copy of it gets other allocators only if it asks for them itself.
+        if isinstance(planner, FunctionType) and _ALLOCATOR in _find_names(planner.__code__):
+            return planner
     return None
+
+
+def _find_names(code: CodeType) -> set[str]:
+    """Return the names of globals and attributes in a function and in those within it."""
+    inner = [_find_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def _replace(old: Callable[..., Any], new: Callable[..., Any]) -> None:
@@ -203,8 +242,9 @@ class _RecordedError(Exception):
 class _Recorder:
     """An allocator that records lifetimes; all of its offsets differ."""
 
-    def __init__(self, host: Any) -> None:
-        self.host = host
+    def __init__(self, make_host: Callable[[], Any]) -> None:
+        self.make_host = make_host
+        self._block = int(make_host().block_size)
         self._rows: list[list[int]] = []  # start, end, size
         self._live: dict[int, list[int]] = {}
         self._clock = self._top = 0
@@ -213,7 +253,7 @@ class _Recorder:
         row, offset = [self._tick(), 0, size], self._top
         self._rows.append(row)
         self._live[offset] = row
-        self._top += max(size, self.host.block_size)
+        self._top += max(size, self._block)
         return offset
 
     def free(self, offset: int) -> None:
@@ -228,9 +268,8 @@ class _Recorder:
         for row in self._live.values():
             row[1] = end
         self._live.clear()
-        start, stop, size = np.array(self._rows, np.int64).reshape(-1, 3).T
-        alignment = np.full(len(size), self.host.block_size)
-        return Problem.from_arrays(start, stop, size, alignment=alignment)
+        columns = [[row[at] for row in self._rows] for at in range(3)]
+        return Problem.from_arrays(*columns, alignment=[self._block] * len(self._rows))
 
 
 class _Prescriber:
@@ -246,56 +285,42 @@ class _Prescriber:
         pass
 
 
-def _record(
-    module: ModuleType,
-    stock: Callable[..., Any],
-    schedule: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> list[_Recorder]:
+def _record(stock: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[_Recorder]:
     """Return what the planner asks of its allocators, in the order in which it makes them."""
     recorders: list[_Recorder] = []
-    make_host = getattr(module, _ALLOCATOR)
+    make_host = stock.__globals__[_ALLOCATOR]
 
     def make(*given: Any, **named: Any) -> _Recorder:
-        recorders.append(_Recorder(make_host(*given, **named)))
+        recorders.append(_Recorder(partial(make_host, *given, **named)))
         return recorders[-1]
 
-    def stop(*_: Any) -> None:
+    def stop(*_: Any, **__: Any) -> None:
         raise _RecordedError
 
-    replaced: dict[str, Any] = {_ALLOCATOR: make}
-    if hasattr(module, "UOp"):  # it makes arenas by it when it has asked for all offsets
-        replaced["UOp"] = SimpleNamespace(new_buffer=stop)
-    with suppress(_RecordedError), _replaced(module, replaced):
-        stock(schedule, *args, **kwargs)
+    # When it has asked for all offsets it makes arenas, by a UOp or, up to 0.12, as a Buffer.
+    makers = {"UOp": SimpleNamespace(new_buffer=stop), "Buffer": stop}
+    with suppress(_RecordedError):
+        _copy(stock, {_ALLOCATOR: make, **makers})(*args, **kwargs)
     return recorders
 
 
 def _prescribe(
-    module: ModuleType,
-    stock: Callable[..., Any],
-    arenas: tuple[Arena, ...],
-    schedule: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    stock: FunctionType, arenas: tuple[Arena, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return the planner's answer with the offsets of the arenas."""
     waiting = iter(arenas)
     answering = {_ALLOCATOR: lambda *_, **__: _Prescriber(next(waiting))}
-    with _replaced(module, answering):
-        return stock(schedule, *args, **kwargs)
+    return _copy(stock, answering)(*args, **kwargs)
 
 
-@contextmanager
-def _replaced(module: ModuleType, names: dict[str, Any]) -> Iterator[None]:
-    """Replace what a module calls by these names."""
-    stock = {name: getattr(module, name) for name in names}
-    vars(module).update(names)
-    try:
-        yield
-    finally:
-        vars(module).update(stock)
+def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
+    """Return the function with other values of some globals, of which its module knows nothing."""
+    code, names = function.__code__, {**function.__globals__, **names}
+    answer = FunctionType(
+        code, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    answer.__kwdefaults__ = function.__kwdefaults__
+    return answer
 
 
 def place_by_host(problem: Problem, host: Any) -> list[int]:

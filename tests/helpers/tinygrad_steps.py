@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import threading
 from contextlib import nullcontext
+from types import FunctionType
 from typing import Any
 
 from tinygrad import Tensor, TinyJit
@@ -42,21 +44,65 @@ def run(context: Any) -> tuple[Any, list[str]]:
     return planned, [*results, digest(3)]
 
 
-def functions() -> list[int]:
-    """Return the planners that modules of tinygrad have."""
+def find_planners() -> dict[tuple[str, str], Any]:
+    """Return the planners that modules of tinygrad have, by module and name."""
     names = ("memory_plan_rewrite", "_internal_memory_planner")
-    modules = [each for name, each in sys.modules.items() if name.startswith("tinygrad.")]
-    return [id(getattr(each, name)) for each in modules for name in names if hasattr(each, name)]
+    return {
+        (module, name): vars(sys.modules[module])[name]
+        for module in list(sys.modules)
+        for name in names
+        if module.startswith("tinygrad.") and name in vars(sys.modules[module])
+    }
 
 
-before = functions()
-_, expected = run(nullcontext())
+def run_and_keep_schedules() -> tuple[list[str], list[Any]]:
+    """Return the hashes of a run without memplan, and what its planner was called with."""
+    calls: list[Any] = []
+    stock = find_planners()
+
+    def keep(planner: FunctionType) -> Any:
+        return lambda *args, **kwargs: (calls.append((args, kwargs)), planner(*args, **kwargs))[1]
+
+    for (module, name), planner in stock.items():
+        setattr(sys.modules[module], name, keep(planner))
+    _, digests = run(nullcontext())
+    for (module, name), planner in stock.items():
+        setattr(sys.modules[module], name, planner)
+    return digests, calls
+
+
+def plan_in_threads(calls: list[Any]) -> tuple[Any, list[str]]:
+    """Plan what was planned before, in two threads at once; return what they raise."""
+    errors: list[str] = []
+
+    def work() -> None:
+        for args, kwargs in calls * 40:
+            try:
+                next(iter(find_planners().values()))(*args, **kwargs)
+            except BaseException as error:
+                errors.append(repr(error))
+
+    sys.setswitchinterval(1e-5)
+    with planning() as planned:
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return planned, errors
+
+
+before = find_planners()
+expected, calls = run_and_keep_schedules()
 planned, found = run(planning())
+in_threads, errors = plan_in_threads(calls)
 print(
     json.dumps(
         {
             "equal": found == expected,
-            "restored": bool(before) and functions() == before,
+            "restored": bool(before) and find_planners() == before,
+            "in_threads": len(in_threads.calls),
+            "errors": errors,
             "calls": [[(each.bytes, each.host_bytes) for each in call] for call in planned.calls],
             "blocks": sorted(
                 {
@@ -66,7 +112,7 @@ print(
                     for unit in each.problem.alignment
                 }
             ),
-            "notes": [note.code for note in planned.notes],
+            "notes": sorted({note.code for note in planned.notes + in_threads.notes}),
         }
     )
 )
