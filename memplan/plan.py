@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,90 @@ from memplan.problem.intake import take_ids
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Plan", "Status"]
+__all__ = ["Kept", "Plan", "Shared", "Status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What keeps its bytes until its program runs again: its place in the shared arena."""
+
+    id: str
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The arena that the program of a plan shares with others, as `stats` of the plan has it.
+
+    Attributes
+    ----------
+    program
+        The name of the plan's program.
+    programs
+        The names of all programs in the arena.
+    arena
+        The bytes of the whole arena; the peak of the plan may be less.
+    kept
+        What keeps its bytes until the program runs again, other programs in between: buffers of the
+        plan, and states, which the plan does not have among its buffers.
+    overlap
+        The programs that may run at the same time as this one.
+    """
+
+    program: str
+    programs: tuple[str, ...]
+    arena: int
+    kept: tuple[Kept, ...] = ()
+    overlap: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, stated: object) -> Shared:
+        """Return what `stats` say.
+
+        Raises
+        ------
+        PlanError
+            If they do not say it as `describe` does.
+        """
+        try:
+            found = cls._take(stated) if isinstance(stated, dict) else None
+        except (KeyError, TypeError, ValueError):
+            found = None
+        if found is None or not found._is_sound():
+            raise PlanError(
+                'its "shared" is not as `memplan plan --together` writes it: program, programs, '
+                "arena, kept and overlap"
+            )
+        return found
+
+    @classmethod
+    def _take(cls, stated: Mapping[str, Any]) -> Shared:
+        named = {"programs": tuple(stated["programs"]), "overlap": tuple(stated["overlap"])}
+        return cls(**{**stated, **named, "kept": tuple(Kept(**each) for each in stated["kept"])})
+
+    def _is_sound(self) -> bool:
+        """Whether types are right, numbers are in their ranges, and names are known."""
+        ids = [each.id for each in self.kept]
+        numbers = [self.arena, *(n for each in self.kept for n in (each.size, each.offset))]
+        return (
+            all(type(name) is str for name in (self.program, *self.programs, *self.overlap, *ids))
+            and all(type(each) is int and 0 <= each <= MAX_BYTES for each in numbers)
+            and {self.program, *self.overlap} <= {*self.programs}
+            and len({*self.programs}) == len(self.programs)
+            and len({*ids}) == len(ids)
+            and all(each.offset + each.size <= self.arena for each in self.kept)
+        )
+
+    def describe(self) -> dict[str, object]:
+        """Return the same for `stats`."""
+        return {
+            "program": self.program,
+            "programs": list(self.programs),
+            "arena": self.arena,
+            "kept": [asdict(each) for each in self.kept],
+            "overlap": list(self.overlap),
+        }
 
 
 class Status(enum.StrEnum):
@@ -296,6 +380,26 @@ class Plan(Immutable):
     def has_offsets(self) -> bool:
         """Whether the plan has offsets, and can be used."""
         return self.offsets is not None
+
+    @cached_property
+    def shared(self) -> Shared | None:
+        """The arena that several programs share, if this is the plan of one of them.
+
+        Raises
+        ------
+        PlanError
+            If `stats` do not say it as `memplan.plan_together` does, or other offsets than the
+            plan.
+        """
+        if "shared" not in self.stats:
+            return None
+        found = Shared.read(self.stats["shared"])
+        sizes = zip(self.ids, self.size.tolist(), strict=True)
+        placed = {id: Kept(id, size, self.offset(id)) for id, size in sizes}
+        same = all(placed.get(each.id, each) == each for each in found.kept)
+        if not same or (self.peak or 0) > found.arena:
+            raise PlanError('its "shared" has other offsets, or a smaller arena, than the plan')
+        return found
 
     @property
     def gap(self) -> float | None:

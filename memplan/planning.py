@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
-from memplan.errors import GraphError, MemplanError, PlanError, ProblemError
+from memplan.errors import GraphError, MemplanError, PlanError, ProblemError, quoted
+from memplan.graph.states import add_states, find_states
 from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
@@ -287,16 +288,20 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
     Raises
     ------
     PlanError
-        If it is a plan of none of them; the sentence is the referee's.
+        If it is a plan of none of them; the sentence is the referee's. Also if states that it keeps
+        in a shared arena are not those of the program, or meet its buffers.
     """
-    possible = layouts(loaded, in_place=in_place)
+    possible, ids = layouts(loaded, in_place=in_place), set(plan.ids)
     for layout in possible:
         if plan.fingerprint in (None, layout.problem.fingerprint) and _fits(layout.problem, plan):
-            return layout
-    ids = set(plan.ids)
-    nearest = min(possible, key=lambda each: len(ids.symmetric_difference(each.problem.ids)))
-    verify(nearest, plan)
-    return nearest
+            found = layout
+            break
+    else:
+        found = min(possible, key=lambda each: len(ids.symmetric_difference(each.problem.ids)))
+        verify(found, plan)
+    if plan.shared is not None:
+        verify(*place_states(found, plan))
+    return found
 
 
 def capacity_to_load(path: str | os.PathLike[str], capacity: int | None) -> int | None:
@@ -369,6 +374,48 @@ def load_model(
     if capacity is None:
         return loaded
     return replace(loaded, problem=loaded.problem.with_capacity(capacity))
+
+
+def place_states(loaded: Loaded, plan: Plan) -> tuple[Problem, Plan]:
+    """Return a problem with the states that a plan keeps in a shared arena, and the plan of both.
+
+    Parameters
+    ----------
+    loaded
+        The program in the layout of the plan, as `layout_of` returns it.
+    plan
+        Its plan; one of `memplan.plan_together` may place states beside its buffers.
+
+    Raises
+    ------
+    PlanError
+        If it keeps what the program does not have, or as more or fewer bytes.
+    """
+    kept = () if plan.shared is None else plan.shared.kept
+    places = {each.id: each for each in kept if each.id not in plan}
+    if not places:
+        return loaded.problem, plan
+    states = () if loaded.layout is None else find_states(loaded.layout)
+    problem = loaded.problem
+    if loaded.layout is not None:
+        problem = add_states(problem, loaded.layout, states)
+    rows = {id: row for row, id in enumerate(problem.ids) if row >= len(loaded.problem)}
+    for id, place in places.items():
+        if id not in rows or int(problem.size[rows[id]]) != place.size:
+            raise PlanError(f"the plan keeps {place.size} bytes as {quoted(id)}; no state is that")
+    if len(rows) != len(places):
+        missing = next(id for id in rows if id not in places)
+        raise PlanError(f"the plan keeps states, but not {quoted(missing)}")
+    offsets = [plan.offset(id) for id in loaded.problem.ids]
+    placed = Plan.of(
+        problem.with_capacity(loaded.problem.capacity),
+        [*offsets, *(places[id].offset for id in rows)],
+        status=plan.status,
+        lower_bound=plan.lower_bound,
+        solver=plan.solver,
+        stats=plan.stats,
+    )
+    return problem.with_capacity(loaded.problem.capacity), placed
 
 
 class SharedBudget:

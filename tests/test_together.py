@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import product
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.errors import MemplanError, PlanError, ProblemError
-from memplan.plan import Plan
+from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.plan import Kept, Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.referee import Tenant, verify_together
 from memplan.together import Together, plan_together
@@ -265,3 +266,36 @@ def test_an_empty_program_needs_nothing() -> None:
     assert share(Problem([]), TWO).peak == 64
     with pytest.raises(ProblemError):
         share(ONE, TWO, capacity=-1)
+
+
+def test_a_plan_says_which_arena_it_is_in(tmp_path: Path) -> None:
+    """Tests the record of each plan, that a file keeps it, and that wrong ones are refused."""
+    found = share(ONE, TWO, keep=["result", "answer"], overlap=[("two", "one")])
+    one, two = (each.plan for each in found.programs)
+    assert one.shared is not None
+    assert (one.shared.program, one.shared.programs) == ("one", ("one", "two"))
+    assert (one.shared.arena, one.shared.overlap) == (found.peak, ("two",))
+    assert one.shared.kept == (Kept("result", 8, one.offset("result")),)
+    path = tmp_path / "two.plan.json"
+    mp.save(two, path)
+    loaded = mp.load_plan(path)
+    assert (loaded.shared, loaded) == (two.shared, two)
+    assert mp.solve(ONE).shared is None
+    document = json.loads(path.read_text())
+    for field, value in (
+        ("arena", 71),
+        ("arena", True),
+        ("arena", 1 << 70),
+        ("kept", [{"id": "answer", "size": 8, "offset": 1}]),
+        ("kept", [{"id": "answer", "size": 8}]),
+        ("kept", 7),
+        ("program", "three"),
+        ("programs", ["two", "two"]),
+        ("overlap", [1]),
+        ("more", 1),
+    ):
+        changed = json.loads(json.dumps(document))
+        changed["stats"]["shared"][field] = value
+        path.write_text(json.dumps(changed))
+        with pytest.raises(FormatError, match=r'two.plan.json: its "shared"'):
+            mp.load_plan(path)

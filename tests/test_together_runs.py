@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import random
+import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from compilers import require_compiler
 from rounds import rounds
 from tflite_models import model_named
 
 import memplan as mp
+from memplan.errors import PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.states import State, find_states
+from memplan.planning import layout_of, place_states
 from memplan.sources import Loaded, of_graph
+from memplan.targets.c_header import write_header
 from memplan.together import Together, plan_together
 
+COMPILERS = {"c": ("gcc", "clang"), "c++": ("g++", "clang++")}
 WAKE_WORDS = ("okay_nabu", "hey_jarvis", "alexa")
 
 
@@ -174,6 +182,82 @@ def test_interleaved_runs_compute_what_separate_ones_do() -> None:
     assert kept.peak < found.peak
     with pytest.raises(AssertionError):
         run_interleaved(kept, apart, 100)  # outputs are not kept there
+
+
+def test_plans_and_headers_hold_every_place_that_is_kept(tmp_path: Path) -> None:
+    """Tests files of plans, and headers in C of them: buffers, states, and the whole arena."""
+    programs = [streaming("one"), streaming("two", gap=False, size=80)]
+    found = plan_together(programs, names=["one", "two"], keep=["outputs", "states"])
+    assert found.peak > min(each.plan.peak or 0 for each in found.programs)
+    for name, each, problem in zip(found.names, found.programs, found.problems, strict=True):
+        path = tmp_path / f"{name}.plan.json"
+        mp.save(each.plan, path)
+        read = mp.load_plan(path)
+        loaded = layout_of(each.loaded, read, in_place=True)
+        whole, placed = place_states(loaded, read)
+        assert whole.ids == problem.ids
+        assert [placed.offset(id) for id in problem.ids] == [
+            found.offset(name, id) for id in problem.ids
+        ]
+        text = write_header(loaded, read, name=name)
+        upper = name.upper()
+        assert f"#define {upper}_ARENA_SIZE {found.peak}u\n" in text
+        places = dict(re.findall(rf"{upper}_BUFFER_OFFSET_(\w+) (\d+)u", text))
+        assert places == {id: str(found.offset(name, id)) for id in problem.ids}
+        assert f"#define {upper}_SIZE_handle {64 if name == 'one' else 80}u" in text
+        assert re.search(r"\[\d+, \d+\) keeps handle\.", text)
+
+
+@pytest.mark.parametrize("standard", ["c99", "c11", "c++17"])
+def test_headers_of_one_arena_compile_together(tmp_path: Path, standard: str) -> None:
+    """Tests both headers in one program: their assertions hold, and no place is common to both."""
+    language = "c++" if "+" in standard else "c"
+    compiler = require_compiler(*COMPILERS[language], flags=[f"-std={standard}"])
+    programs = [streaming("one"), streaming("two")]
+    found = plan_together(programs, names=["one", "two"], keep=["states"])
+    for name, each in zip(found.names, found.programs, strict=True):
+        text = write_header(each.loaded, each.plan, name=name)
+        (tmp_path / f"{name}.h").write_text(text)
+    program = tmp_path / ("main.c" if language == "c" else "main.cpp")
+    program.write_text(TWO_HEADERS)
+    flags = [f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    subprocess.run([compiler, *flags, program, "-o", tmp_path / "main"], check=True)
+    assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+def test_states_of_another_program_are_refused() -> None:
+    """Tests that a plan which keeps other states than the program has is no plan of it."""
+    programs = [streaming("one"), streaming("two")]
+    found = plan_together(programs, names=["one", "two"], keep=["states"])
+    plan = found.programs[0].plan
+    shared = plan.shared
+    assert shared is not None
+    state = shared.kept[0]
+    for kept, sentence in (
+        (replace(state, id="other"), 'keeps 64 bytes as "other"; no state is that'),
+        (replace(state, size=32), 'keeps 32 bytes as "handle"; no state is that'),
+        (replace(state, offset=plan.offset("old")), "handle"),
+    ):
+        stats = {"shared": replace(shared, kept=(kept,)).describe()}
+        wrong = mp.Plan.of(found.programs[0].problem, plan.offsets, stats=stats)
+        with pytest.raises(PlanError, match=sentence):
+            layout_of(found.programs[0].loaded, wrong, in_place=False)
+
+
+TWO_HEADERS = """
+#define ONE_DEFINE_ARENA
+#include "one.h"
+#include "two.h"
+#define APART(a, as, b, bs) ((a) + (as) <= (b) || (b) + (bs) <= (a))
+int main(void) {
+  if (ONE_ARENA_SIZE != TWO_ARENA_SIZE) return 1;
+  if (!APART(ONE_OFFSET_handle, ONE_SIZE_handle, TWO_OFFSET_work, TWO_SIZE_work)) return 2;
+  if (!APART(ONE_OFFSET_handle, ONE_SIZE_handle, TWO_OFFSET_handle, TWO_SIZE_handle)) return 3;
+  if (!APART(TWO_OFFSET_handle, TWO_SIZE_handle, ONE_OFFSET_work, ONE_SIZE_work)) return 4;
+  one_arena[ONE_OFFSET_handle] = 1;
+  return sizeof one_arena == ONE_ARENA_SIZE ? 0 : 5;
+}
+"""
 
 
 def test_wake_words_in_one_arena() -> None:

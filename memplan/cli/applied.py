@@ -45,11 +45,20 @@ def show(
     chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
 ) -> None:
     """Say what was written, what it needs, and what was assumed."""
+    from memplan.errors import listed
     from memplan.view.units import exact, plural
 
     plan = chosen.plan
     output.tell_written(*outputs)
     output.line(f"planned {exact(plan.peak or 0)}, {plan.status}")
+    if plan.shared is not None:
+        others = [name for name in plan.shared.programs if name != plan.shared.program]
+        kept = plural(len(plan.shared.kept), "buffer")
+        size = exact(sum(each.size for each in plan.shared.kept))
+        output.line(
+            f"shared  {exact(plan.shared.arena)} of arena with {listed(others, quote=False)}; "
+            f"{kept} kept, {size}"
+        )
     if applied is not None:
         for when, figure in (("before", applied.before), ("after", applied.after)):
             output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")

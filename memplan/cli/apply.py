@@ -227,7 +227,13 @@ def _write_plan(
         target = Path(model or shim or "")
         allowed = reading_options.allow_refused
         applied, data = patch(
-            Path(input), target, stored, budget, allow_refused=allowed, board=board
+            Path(input),
+            target,
+            stored,
+            budget,
+            allow_refused=allowed,
+            board=board,
+            as_file=bool(model),
         )
         if model:
             outputs[model] = data

@@ -135,7 +135,7 @@ def read_plan(text: str, name: str) -> Plan:
         known = ", ".join(Status)
         raise FormatError(name, f"status is {shown(status)}; it must be one of {known}")
     try:
-        return Plan(
+        plan = Plan(
             ids=[buffer["id"] for buffer in buffers],
             size=[buffer["size"] for buffer in buffers],
             offsets=offsets,
@@ -151,8 +151,10 @@ def read_plan(text: str, name: str) -> Plan:
             ],
             fingerprint=reader.scalar(document["problem"], "problem", str),
         )
+        _ = plan.shared  # an arena that it says wrongly is a fault of this file
     except (ProblemError, PlanError) as error:
         raise FormatError(name, reader.located(error)) from None
+    return plan
 
 
 def write_plan(plan: Plan) -> str:

@@ -10,13 +10,19 @@ In between, the variable holds nothing that is needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from memplan.graph.layout import Layout
 from memplan.graph.model import Graph, Kind, Operator
+from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.intake import GAP_COLUMNS
 
-__all__ = ["State", "find_states"]
+__all__ = ["State", "add_states", "find_states"]
 
 _READ: Final = "READ_VARIABLE"
 _ASSIGN: Final = "ASSIGN_VARIABLE"
@@ -73,6 +79,44 @@ def find_states(layout: Layout) -> tuple[State, ...]:
             if size:
                 found.append(State(graph.tensors[tensor].name, size, _find_gap(tensor, uses)))
     return tuple(found)
+
+
+def add_states(problem: Problem, layout: Layout, states: Sequence[State]) -> Problem:
+    """Return the problem of a program in which its states are placed behind its buffers.
+
+    They live through the whole run, but for their gaps. A state with the name of a buffer is called
+    "NAME (state)".
+    """
+    begin, end = int(problem.start.min(initial=0)), layout.lives.steps
+    known = set(problem.ids)
+    names = [f"{each.name} (state)" if each.name in known else each.name for each in states]
+    gaps = [
+        (len(problem) + at, *each.gap, NONE, NONE)
+        for at, each in enumerate(states)
+        if each.gap is not None
+    ]
+
+    def longer(column: Column, *values: int) -> Column:
+        joined: Column = np.concatenate([column, np.array(values, np.int64)])
+        return joined
+
+    count = len(states)
+    return Problem.from_arrays(
+        longer(problem.start, *[begin] * count),
+        longer(problem.end, *[end] * count),
+        longer(problem.size, *(each.bytes for each in states)),
+        ids=[*problem.ids, *names],
+        alignment=longer(problem.alignment, *[layout.graph.alignment] * count),
+        pin=longer(problem.pin, *[NONE] * count),
+        hint=longer(problem.hint, *[NONE] * count),
+        gaps=[
+            longer(getattr(problem, name), *(gap[at] for gap in gaps))
+            for at, name in enumerate(GAP_COLUMNS)
+        ],
+        reserved=problem.reserved,
+        conflicts=problem.conflicts.pairs(),
+        groups=problem.groups,
+    )
 
 
 class _Use(NamedTuple):

@@ -105,9 +105,13 @@ class Arrays:
             optimal = " (optimal)" if plan.peak == plan.lower_bound else ""
             rows = tuple(range(len(problem)))
             unit = align_array(problem.alignment)
-            arena = Array(f"{upper}_ARENA_", "", f"{lower}_arena", rows, plan.peak or 0, unit)
+            size, text = plan.peak or 0, f"{plan.peak} bytes{optimal}"
+            if plan.shared is not None:
+                size = plan.shared.arena
+                text = f"{plan.peak} of the {size} bytes of an arena for several programs"
+            arena = Array(f"{upper}_ARENA_", "", f"{lower}_arena", rows, size, unit)
             offsets = [plan.offset(id) for id in problem.ids]
-            return cls((arena,), problem, offsets, f"{plan.peak} bytes{optimal}", False)
+            return cls((arena,), problem, offsets, text, False)
         verify_assigned(
             problem, plan.memories, plan.plans, {}, plan.accessed, (), plan.stretches, plan.steps
         )

@@ -27,7 +27,9 @@ from itertools import islice
 
 from memplan.graph import Layout
 from memplan.memories import Assigned
-from memplan.plan import Plan
+from memplan.plan import Plan, Shared
+from memplan.planning import place_states
+from memplan.problem import Problem
 from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c
@@ -107,8 +109,12 @@ class _Header:
         self._title = name or graph_name or "plan"
         self._upper = c.make_prefix(self._title)
         self._lower = self._upper.lower()
-        self._given = loaded.problem
-        self._arrays = arrays = Arrays.of(loaded.problem, plan, self._upper)
+        self._shared = plan.shared if isinstance(plan, Plan) else None
+        if isinstance(plan, Plan):
+            self._given, plan = place_states(loaded, plan)
+        else:
+            self._given = loaded.problem
+        self._arrays = arrays = Arrays.of(self._given, plan, self._upper)
         self._problem = problem = arrays.problem
         self._offsets = arrays.offsets
         self._copies = Copies(arrays, self._upper)
@@ -126,8 +132,10 @@ class _Header:
             self._schedule = Schedule(bands, _find_offsets(loaded.layout, self._offsets), order)
         self._buffers = c.make_identifiers(problem.ids)
         self._has_tensors = loaded.layout is not None
-        entries = list(list_tensors(loaded) if self._has_tensors else _list_buffers(loaded))
-        self._entries = entries + list(_list_pieces(entries, arrays, len(loaded.problem)))
+        first = len(loaded.problem) if self._has_tensors else 0
+        entries = list(list_tensors(loaded)) if self._has_tensors else []
+        entries += _list_buffers(self._given, first)
+        self._entries = entries + list(_list_pieces(entries, arrays, len(self._given)))
         self._names = c.make_identifiers(entry.name + entry.piece for entry in self._entries)
         self._pieces_of = self._find_pieces()
         # Without tensors, a buffer is an entry itself and its constant needs no prefix of its own.
@@ -163,6 +171,8 @@ class _Header:
         yield " *"
         yield f" * {len(self._given)} buffers in {arrays.words}."
         yield f" * Fingerprint of the problem: {self._given.fingerprint}"
+        if self._shared is not None:
+            yield from _introduce_shared(self._shared)
         if self._has_more:
             yield f" * The assertions cover the first {MAX_PAIRS} pairs; memplan has checked all."
         if self._order:
@@ -381,9 +391,19 @@ def _find_offsets(layout: Layout, offsets: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def _list_buffers(loaded: Loaded) -> Iterator[_Entry]:
-    problem = loaded.problem
-    for row, id in enumerate(problem.ids):
+def _introduce_shared(shared: Shared) -> Iterator[str]:
+    """Yield who has the arena, and what of it no other program writes over."""
+    others = ", ".join(name for name in shared.programs if name != shared.program)
+    yield " *"
+    yield f" * {c.escape_comment(others)} and it have one arena: give all of them the same memory."
+    for each in shared.kept:
+        place = f"[{each.offset}, {each.offset + each.size})"
+        yield f" * Until this program runs again, {place} keeps {c.escape_comment(each.id)}."
+
+
+def _list_buffers(problem: Problem, first: int) -> Iterator[_Entry]:
+    """Yield buffers without tensors, from a row on."""
+    for row, id in enumerate(problem.ids[first:], first):
         last = int(problem.end[row]) - 1
         yield _Entry(id, row, 0, int(problem.size[row]), int(problem.start[row]), last)
 

@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from memplan import solvers
 from memplan.errors import InfeasibleError, MemplanError, PlanError, listed
-from memplan.plan import Plan, Status
+from memplan.plan import Kept, Plan, Shared, Status
 from memplan.planning import Planned, load_model, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
@@ -186,10 +186,14 @@ def plan_together(
     if plan.offsets is None:
         raise _explain(plan, called, limit)
     ends = [0, *accumulate(len(each.problem) for each in programs)]
-    parts = [plan.offsets[ends[k] : ends[k] + each.rows] for k, each in enumerate(programs)]
+    parts = [plan.offsets[first:end] for first, end in pairwise(ends)]
+    arena = plan.peak or 0
     found = Together(
         called,
-        tuple(_with_offsets(each, part) for each, part in zip(programs, parts, strict=True)),
+        tuple(
+            _with_offsets(each, part, _describe_arena(programs, number, part, pairs, arena))
+            for number, (each, part) in enumerate(zip(programs, parts, strict=True))
+        ),
         tuple(each.problem for each in programs),
         tuple(each.kept_ids for each in programs),
         pairs,
@@ -211,17 +215,44 @@ def _better(plan: Plan, problem: Problem, offsets: Column) -> Plan:
     return check_plan(problem, _claim(problem, offsets, plan.lower_bound, plan.solver))
 
 
-def _with_offsets(program: Program, offsets: Column) -> Planned:
-    """Return a program at its offsets in the arena; its bound is that of its own arena."""
+def _with_offsets(program: Program, offsets: Column, shared: Shared) -> Planned:
+    """Return a program at its offsets in the arena; its bound is that of its own arena.
+
+    What is kept of it, states too, is in the `stats` of the plan.
+    """
     alone = program.planned
-    plan = _claim(alone.problem, offsets, alone.plan.lower_bound, alone.plan.solver)
+    bound, solver = alone.plan.lower_bound, alone.plan.solver
+    plan = _claim(alone.problem, offsets[: program.rows], bound, solver, shared)
     return replace(alone, plan=plan)
 
 
-def _claim(problem: Problem, offsets: Column, bound: int, solver: str) -> Plan:
+def _describe_arena(
+    programs: Sequence[Program],
+    number: int,
+    offsets: Column,
+    pairs: Iterable[tuple[int, int]],
+    arena: int,
+) -> Shared:
+    """Return what a plan says of the arena; `offsets` are of all that is placed of its program."""
+    each = programs[number]
+    called = tuple(other.name for other in programs)
+    ids, size = each.problem.ids, each.problem.size
+    return Shared(
+        each.name,
+        called,
+        arena,
+        tuple(Kept(ids[row], int(size[row]), int(offsets[row])) for row in each.kept),
+        tuple(sorted(called[sum(pair) - number] for pair in pairs if number in pair)),
+    )
+
+
+def _claim(
+    problem: Problem, offsets: Column, bound: int, solver: str, shared: Shared | None = None
+) -> Plan:
     peak = int((offsets + problem.size).max(initial=0))
     status = Status.OPTIMAL if peak == bound else Status.FEASIBLE
-    return Plan.of(problem, offsets, status=status, lower_bound=bound, solver=solver)
+    stats = None if shared is None else {"shared": shared.describe()}
+    return Plan.of(problem, offsets, status=status, lower_bound=bound, solver=solver, stats=stats)
 
 
 def _explain(plan: Plan, called: Sequence[str], capacity: int | None) -> PlanError:

@@ -9,14 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from memplan.errors import MemplanError, listed, quoted
-from memplan.graph.states import State, find_states
+from memplan.graph.states import State, add_states, find_states
 from memplan.planning import Planned
 from memplan.problem import Problem
-from memplan.problem.columns import NONE, Column
-from memplan.problem.intake import GAP_COLUMNS
 
 __all__ = ["Program", "check_names", "find_pairs", "keep_tensors", "name_programs"]
 
@@ -90,7 +86,9 @@ def keep_tensors(programs: Sequence[Program], keep: Iterable[str]) -> list[Progr
         for at, rows, states in _find_kept(programs, text):
             each = found[at]
             if states:
-                each = replace(each, problem=_with_states(each, states))
+                layout = each.planned.loaded.layout
+                assert layout is not None  # it has the states
+                each = replace(each, problem=add_states(each.planned.problem, layout, states))
                 rows = list(range(each.rows, len(each.problem)))
             found[at] = replace(each, kept=tuple(sorted({*each.kept, *rows})))
     return found
@@ -138,42 +136,6 @@ def _find_rows(planned: Planned, name: str) -> list[int]:
 def _find_states(planned: Planned) -> tuple[State, ...]:
     layout = planned.loaded.layout
     return () if layout is None else find_states(layout)
-
-
-def _with_states(program: Program, states: Sequence[State]) -> Problem:
-    """Return the problem of a program in which its states are placed too."""
-    own, layout = program.planned.problem, program.planned.loaded.layout
-    assert layout is not None
-    begin, end = int(own.start.min(initial=0)), layout.lives.steps
-    known = set(own.ids)
-    names = [f"{each.name} (state)" if each.name in known else each.name for each in states]
-    gaps = [
-        (len(own) + at, *each.gap, NONE, NONE)
-        for at, each in enumerate(states)
-        if each.gap is not None
-    ]
-
-    def longer(column: Column, *values: int) -> Column:
-        joined: Column = np.concatenate([column, np.array(values, np.int64)])
-        return joined
-
-    count = len(states)
-    return Problem.from_arrays(
-        longer(own.start, *[begin] * count),
-        longer(own.end, *[end] * count),
-        longer(own.size, *(each.bytes for each in states)),
-        ids=[*own.ids, *names],
-        alignment=longer(own.alignment, *[layout.graph.alignment] * count),
-        pin=longer(own.pin, *[NONE] * count),
-        hint=longer(own.hint, *[NONE] * count),
-        gaps=[
-            longer(getattr(own, name), *(gap[at] for gap in gaps))
-            for at, name in enumerate(GAP_COLUMNS)
-        ],
-        reserved=own.reserved,
-        conflicts=own.conflicts.pairs(),
-        groups=own.groups,
-    )
 
 
 def find_pairs(

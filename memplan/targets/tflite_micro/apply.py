@@ -104,6 +104,7 @@ def patch(
     *,
     allow_refused: bool = False,
     board: Board | None = None,
+    as_file: bool = True,
 ) -> tuple[Applied, bytes]:
     """Return the bytes that `apply` would write, and its result; no file is written.
 
@@ -111,6 +112,9 @@ def patch(
     ----------
     model, out, plan, arena_budget, allow_refused, board
         See `apply`.
+    as_file
+        Whether the bytes will be used, and not only a header beside the model: no file can place
+        the scratch of kernels in an arena that several programs share.
 
     Raises
     ------
@@ -122,6 +126,8 @@ def patch(
     writer = TfliteMicro(
         model, out, options, allow_refused=allow_refused, head_only=True, budget=arena_budget
     )
+    if as_file:
+        writer.require_scratch_in_place(made)
     written = writer.write(Variant(made.loaded, read_bytes(model)), made)
     return written.details, written.data
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.graph import Graph, Kind, Layout
-from memplan.plan import Plan
+from memplan.plan import Plan, Shared
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.sources import load
 from memplan.sources.tflite.boards import Board
-from memplan.sources.tflite.graph import find_workspaces
+from memplan.sources.tflite.graph import find_handles, find_workspaces
 from memplan.sources.tflite.model import Model, Scratch
-from memplan.yardsticks.tflite_micro import LARGEST, Request, list_requests
+from memplan.yardsticks.tflite_micro import LARGEST, Request, list_requests, place_requests
 
 __all__ = [
     *("Places", "check_peak", "find_offsets", "find_places", "find_unused", "get_layout"),
-    "plan_file",
+    *("plan_file", "put_states", "require_scratch_in_place"),
 ]
 
 
@@ -70,8 +71,9 @@ def plan_file(
 
 def check_peak(name: str, plan: Plan) -> None:
     """Raise `MemplanError` if the offsets of a plan are too large for TFLM."""
-    if (plan.peak or 0) > LARGEST:
-        raise MemplanError(f"{name}: the plan has {plan.peak} bytes; TFLM counts up to 2^31 - 1")
+    size = (plan.peak or 0) if plan.shared is None else plan.shared.arena
+    if size > LARGEST:
+        raise MemplanError(f"{name}: the plan has {size} bytes; TFLM counts up to 2^31 - 1")
 
 
 def _match(path: Path, plan: Plan, board: Board | None) -> Planned:
@@ -122,6 +124,42 @@ def find_offsets(model: Model, layout: Layout, plan: Places) -> list[int]:
             if tensor < len(offsets):  # scratch and copies have higher numbers
                 offsets[tensor] = base + inside
     return offsets
+
+
+def put_states(offsets: list[int], model: Model, graph: Graph, shared: Shared) -> None:
+    """Add the offsets of variables that are kept in a shared arena.
+
+    TFLM obeys those of variable tensors; it places the values of handles itself.
+    """
+    places = {each.id: each.offset for each in shared.kept}
+    handles = find_handles(model)
+    for number, info in enumerate(model.tensors()):
+        if info.variable and number not in handles:
+            name = graph.tensors[number].name
+            offsets[number] = places.get(name, places.get(f"{name} (state)", offsets[number]))
+
+
+def require_scratch_in_place(model: Model, layout: Layout, plan: Plan) -> None:
+    """Raise `MemplanError` if TFLM places scratch otherwise than the plan of a shared arena.
+
+    No file can place scratch. Where TFLM puts it, other programs may keep bytes.
+
+    Parameters
+    ----------
+    model
+        The file that TFLM will read, with offsets, on the board of the plan.
+    layout, plan
+        What was planned.
+    """
+    bare = replace(model, offsets=())
+    planned = {request.of: offset for request, offset in find_places(bare, layout, plan)}
+    for offset, request in place_requests(model):
+        if isinstance(request.of, Scratch) and request.size and offset != planned[request.of]:
+            raise MemplanError(
+                f"{model.name}: TFLM would place kernel scratch at {offset} and not at "
+                f"{planned[request.of]}, where no other program of the shared arena keeps bytes; "
+                "write the plan as a header for its shim (--shim), which places scratch too"
+            )
 
 
 def find_places(model: Model, layout: Layout, plan: Places) -> list[tuple[Request, int]]:

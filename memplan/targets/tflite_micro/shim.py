@@ -16,7 +16,7 @@ from memplan.plan import Plan
 from memplan.sources.tflite.boards import Board, put_on_board
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import load
-from memplan.targets._c_names import escape_comment, is_free
+from memplan.targets._c_names import escape_comment, is_free, make_identifiers
 from memplan.targets.tflite_micro.planning import find_places, get_layout, plan_file
 
 __all__ = ["shim_header"]
@@ -39,7 +39,7 @@ _HEADER = """\
 /* Bytes of the arena that the plan needs; TFLM needs more behind them. */
 #define {upper}_BYTES {bytes}
 #define {upper}_COUNT {count}
-
+{shared}
 /* As tflite::BufferPlan (memory_plan_struct.h), with all of its entries. */
 typedef struct {{
   int32_t buffer_count;
@@ -112,7 +112,28 @@ def shim_header(
         guard=f"{name.upper()}_PLAN_H_",
         upper=name.upper(),
         bytes=made.plan.peak or 0,
+        shared=_define_shared(made.plan, name.upper()),
         count=len(offsets),
         room=max(1, len(offsets)),
         entries="\n".join(f"        {{{o}}}," for o in offsets or [0]),
     )
+
+
+def _define_shared(plan: Plan, upper: str) -> str:
+    """Return the constants of an arena that several programs share, and of what is kept in it."""
+    shared = plan.shared
+    if shared is None:
+        return ""
+    others = ", ".join(name for name in shared.programs if name != shared.program)
+    lines = [
+        "",
+        f"/* Bytes of the arena that it shares with {escape_comment(others)}. */",
+        f"#define {upper}_ARENA_BYTES {shared.arena}",
+    ]
+    if shared.kept:
+        lines += ["", "/* What keeps its bytes in that arena until this program runs again. */"]
+    names = make_identifiers(each.id for each in shared.kept)
+    for name, each in zip(names, shared.kept, strict=True):
+        lines.append(f"#define {upper}_KEPT_OFFSET_{name} {each.offset}")
+        lines.append(f"#define {upper}_KEPT_SIZE_{name} {each.size}")
+    return "\n".join(lines) + "\n"

@@ -38,6 +38,8 @@ from memplan.targets.tflite_micro.planning import (
     find_offsets,
     find_unused,
     get_layout,
+    put_states,
+    require_scratch_in_place,
 )
 from memplan.yardsticks import join_notes
 from memplan.yardsticks import tflite_micro as runtime
@@ -197,6 +199,9 @@ class TfliteMicro(Writer):
         check_peak(self.name, planned.plan)
         stored, layout = self._parse(given.data), get_layout(planned)
         offsets = find_offsets(stored, layout, planned.plan)
+        shared = planned.plan.shared
+        if shared is not None:
+            put_states(offsets, stored, layout.graph, shared)
         data, made = self._put_offsets(given.data, offsets, layout, planned.plan.peak or 0)
         with temporary_folder(self.name) as folder:
             trial = Path(folder) / "model.tflite"
@@ -239,6 +244,16 @@ class TfliteMicro(Writer):
             return Written(data, after.bytes, after.how, whole, notes, before, applied)
         before += arena - after.bytes
         return Written(data, arena, how, True, notes, before, applied)
+
+    def require_scratch_in_place(self, planned: Planned) -> None:
+        """Raise `MemplanError` if TFLM would place scratch elsewhere in an arena of programs."""
+        if planned.plan.shared is None:
+            return
+        data, layout = read_bytes(self._path), get_layout(planned)
+        offsets = find_offsets(self._parse(data), layout, planned.plan)
+        _, made = self._put_offsets(data, offsets, layout, planned.plan.peak or 0)
+        made, _ = put_on_board(made, self._options.board)
+        require_scratch_in_place(made, layout, planned.plan)
 
     def _measure_head(self, path: Path, model: Model) -> Figure:
         """Return the head of TFLM's arena for a file, in which this model is."""
