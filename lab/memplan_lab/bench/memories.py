@@ -83,8 +83,8 @@ class Row:
 
     case: Case
     share: int
-    traffic: int
-    bound: int
+    traffic: float
+    bound: float
     seconds: float
     rules: dict[str, int] = field(default_factory=dict)
 

@@ -45,9 +45,9 @@ class Row:
 
     name: str
     share: int
-    still: int
-    moved: int
-    bound: int
+    still: float
+    moved: float
+    bound: float
     seconds: float
 
 
