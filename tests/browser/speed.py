@@ -70,7 +70,7 @@ def main(count: int) -> None:
         begun, before = time.perf_counter(), computed(driver)
         page = Page(driver, path)
         took = time.perf_counter() - begun - 0.25  # that the page settles
-        print(f"opened in {took:.2f} s, of which {computed(driver) - before:.2f} s were computed")
+        print(f"opened: {took:.2f} s, of which {computed(driver) - before:.2f} s were computed")
         for times in (0, 4, 4):
             page.js("document.activeElement?.blur()")
             page.press(*"+" * times)
