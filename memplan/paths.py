@@ -38,7 +38,7 @@ from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
 from memplan.solvers.refereed import NODES, check_plan, quick_plan
 from memplan.sources import Loaded
-from memplan.sources.loaded import make_labels
+from memplan.sources.loaded import explain_bare, make_labels
 
 __all__ = ["MOST_PATHS", "PathPlan", "PathPlans", "list_choices", "plan_paths"]
 
@@ -192,6 +192,8 @@ def plan_paths(
     """
     solve = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
     free = replace(loaded, problem=loaded.problem.with_capacity(None))
+    if loaded.graph is None:
+        raise MemplanError(explain_bare(loaded.source, "so that no path is chosen"))
     choices = list_choices(loaded)
     if not choices:
         raise MemplanError(

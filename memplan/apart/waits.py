@@ -25,6 +25,7 @@ from memplan.planning import load_model
 from memplan.problem import Problem
 from memplan.referee import verify
 from memplan.sources import Loaded, lay_out_again, of_graph
+from memplan.sources.loaded import explain_bare
 
 __all__ = ["Waits", "plan_waits"]
 
@@ -95,7 +96,7 @@ def plan_waits(
     given = load_model(model, capacity)
     layout = given.layout
     if layout is None:
-        raise MemplanError(f"a {given.source} file has no operators, so nothing can wait")
+        raise MemplanError(explain_bare(given.source, "so that nothing can wait"))
     if len({operator.stream for operator in layout.graph.operators}) < 2:
         raise MemplanError("the program has only one stream, so nothing has to wait")
     given = lay_out_again(given, in_place=False)

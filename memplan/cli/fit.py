@@ -147,9 +147,7 @@ def _fit_memories(
         output.console().print(describe_memories(found, memories, [*files]))
 
 
-def suggest(
-    path: str, loaded: Loaded, capacity: int | None, dim: list[str] | None = None
-) -> str:
+def suggest(path: str, loaded: Loaded, capacity: int | None, dim: list[str] | None = None) -> str:
     """Return which command changes a program that does not fit so that it may, or nothing."""
     if loaded.graph is None or capacity is None:
         return ""

@@ -314,13 +314,12 @@ def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> N
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:
     """Show what the streams of a program cost, and what would make it less."""
     from memplan.errors import MemplanError
+    from memplan.sources.loaded import explain_bare
 
     graph, layout = loaded.graph, loaded.layout
     if graph is None or layout is None:
         if suggest:
-            raise MemplanError(
-                f"a {loaded.source} file has no operators: --suggest-sync is for programs"
-            )
+            raise MemplanError(explain_bare(loaded.source, "which --suggest-sync is about"))
         return
     if len({operator.stream for operator in graph.operators}) < 2:
         if suggest:
@@ -343,7 +342,8 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
 def _explain_sharing(loaded: Loaded, a: str, b: str) -> str:
     from memplan.errors import MemplanError
     from memplan.graph import why
+    from memplan.sources.loaded import explain_bare
 
     if loaded.layout is None:
-        raise MemplanError(f"a {loaded.source} file has no operators: --why is for programs")
+        raise MemplanError(explain_bare(loaded.source, "which --why is about"))
     return str(why(loaded.layout, a, b))

@@ -13,6 +13,7 @@ from memplan.planning import Planned
 from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.bands import Cut, Uncut
 from memplan.sources import Loaded, of_graph
+from memplan.sources.loaded import explain_bare
 
 __all__ = ["Comparison", "Plain", "Variant", "Writer", "Written", "graph_of"]
 
@@ -203,6 +204,6 @@ def graph_of(variant: Variant) -> Graph:
     graph = variant.loaded.graph
     if graph is None:
         raise MemplanError(
-            f"a {variant.loaded.source} file has no operators, so that only offsets can be chosen"
+            explain_bare(variant.loaded.source, "so that only offsets can be chosen")
         )
     return graph

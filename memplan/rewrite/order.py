@@ -22,6 +22,7 @@ from memplan.rewrite.columns import Columns, columns_of, columns_of_block
 from memplan.rewrite.effects import require_known
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.sources import Loaded, lay_out_again, load, of_graph
+from memplan.sources.loaded import explain_bare
 
 __all__ = [
     "Reordered",
@@ -315,9 +316,8 @@ def load_program(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
         model = load(model)
     loaded = of_graph(model) if isinstance(model, Graph) else model
     if loaded.graph is None:
-        raise GraphError(
-            "there are no operators to reorder in a problem; give the model that it comes from"
-        )
+        why = "so that nothing can be put in another order or run again"
+        raise GraphError(explain_bare(loaded.source, why))
     return loaded
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "Figure",
     "Label",
     "Loaded",
+    "explain_bare",
     "lay_out_again",
     "make_labels",
     "note_limit",
@@ -236,6 +237,33 @@ def note_limit(limit: int) -> Note:
     )
 
 
+# What a file has in place of operators.
+_BARE: Mapping[str, str] = {
+    **dict.fromkeys(("csv", "json", "memory"), "a problem"),
+    **dict.fromkeys(("trace", "cuda-snapshot"), "a recorded run"),
+}
+
+
+def explain_bare(source: str, what: str = "") -> str:
+    """Return that a file has no operators, and what to give in place of it, as a sentence.
+
+    Parameters
+    ----------
+    source
+        Of a `Loaded` without a graph.
+    what
+        What follows from it: "so nothing can wait".
+    """
+    thing = _BARE.get(source, f"a {source} file")
+    other = "the model that it comes from (.onnx, .tflite, .pt2, or a graph in JSON)"
+    if thing == "a recorded run":
+        other = (
+            "the program that ran: .pt2 of torch.export, or for a training step what "
+            "training_program traces (docs/tutorials/half-the-memory.md)"
+        )
+    return f"{thing} has no operators{', ' if what else ''}{what}; give {other}"
+
+
 def of_problem(problem: Problem, source: str = "memory") -> Loaded:
     """Wrap a problem that has no labels, graph or trace."""
     return Loaded(problem, source, len(problem))
@@ -256,7 +284,7 @@ def lay_out_again(loaded: Loaded, *, in_place: bool) -> Loaded:
     """
     layout, asked = loaded.layout, loaded.problem
     if layout is None:
-        raise MemplanError(f"a {loaded.source} file has no operators, so it has only one layout")
+        raise MemplanError(explain_bare(loaded.source, "so that it has only one layout"))
     old = layout.problem
     same = len(asked) == len(old)
     moved: list[int] = np.flatnonzero(asked.pin != old.pin).tolist() if same else []

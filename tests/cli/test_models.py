@@ -162,7 +162,11 @@ def test_inspect_says_why_not(model: Path, tmp_path: Path) -> None:
     for words, said in (
         ((model, "--why", "x", "q"), 'there is no tensor "q"'),
         ((model, "--why", "x", "w"), 'tensor "w" takes no memory that is planned'),
-        ((problem, "--why", "a", "b"), "a csv file has no operators: --why is for programs"),
+        (
+            (problem, "--why", "a", "b"),
+            "a problem has no operators, which --why is about; give the model that it comes from "
+            "(.onnx, .tflite, .pt2, or a graph in JSON)",
+        ),
     ):
         found = memplan("inspect", *words)
         assert isinstance(found.exception, MemplanError)

@@ -140,7 +140,7 @@ def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
         capsys, "recompute", "step.json", "-c", "600", code=1
     )
     assert "gains nothing" in refused(capsys, "recompute", CHAIN, "-c", "1MiB", code=1)
-    assert "there are no operators" in refused(capsys, "recompute", FIVE, "-c", "1MiB")
+    assert "a problem has no operators" in refused(capsys, "recompute", FIVE, "-c", "1MiB")
 
 
 def test_a_plan_stores_its_re_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_it_is_drawn(
         (("step.json", "--costs", "times.csv", "-o", "times.csv"), "this is the input"),
         (("step.json", "--pure", "Missing"), 'no operator is of the type "Missing"'),
         (("step.json", "--costs", "times.csv"), "the file cannot be read"),
-        ((str(MODELS / "five.csv"),), "there are no operators"),
+        ((str(MODELS / "five.csv"),), "a problem has no operators"),
     ],
 )
 def test_what_is_refused(

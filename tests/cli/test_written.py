@@ -10,7 +10,8 @@ import pytest
 import typer
 from command_line import FIVE, refused
 
-from memplan import cli
+from memplan import cli, formats
+from memplan.trace import Trace
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 MOBILE, ONNX = str(MODELS / "mobile.tflite"), str(MODELS / "branches.onnx")
@@ -116,6 +117,34 @@ def test_a_suffix_of_another_kind_is_refused(
     before = sorted(Path.cwd().iterdir())
     assert sentence in refused(capsys, *words)
     assert sorted(Path.cwd().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("order",),
+        ("tradeoff",),
+        ("recompute", "-c", "1MiB"),
+        ("bands",),
+        ("plan", "--order"),
+        ("plan", "--recompute", "-c", "1MiB"),
+        ("plan", "--sync", "x.json", "-c", "1MiB"),
+        ("apply", "--order", "--c-header", "x.h"),
+        ("apply", "--path", "all", "--c-header", "x.h"),
+    ],
+)
+def test_what_has_no_operators_says_what_to_give(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests a problem and a recorded run where operators are needed."""
+    formats.save(Trace.from_arrays([0, 1], [2, 3], [8, 8], [(), ()]), "run.json")
+    for path, thing, other in (
+        ("five.csv", "a problem", "give the model that it comes from (.onnx, .tflite, .pt2, or"),
+        ("run.json", "a recorded run", "training_program traces (docs/tutorials/half-the-memory"),
+    ):
+        said = refused(capsys, *words, path)
+        assert f"{thing} has no operators, " in said
+        assert other in said
 
 
 @pytest.mark.parametrize(
