@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
 from memplan.solvers import registry
 from memplan_lab import bench
-from memplan_lab.bench import exchange, peers, processes, suites, worker
+from memplan_lab.bench import bar, exchange, peers, processes, suites, worker
 from memplan_lab.bench.generators import with_size_noise
 from memplan_lab.bench.peers import command
 from memplan_lab.bench.rows import Outcome, Request, Row
@@ -483,6 +484,24 @@ def test_interrupt_leaves_no_process(
     assert seen == []
     assert all(has_ended(int(start[2])) for start in misbehaving.starts(tmp_path))
     assert has_ended(int(note.read_text()))
+
+
+def test_progress_is_lines_where_there_is_no_terminal(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a step that takes long is named again and again, and a short run says nothing."""
+    bench.run(["csv"], ["greedy"], data=data, progress=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(bar, "_PAUSE", 0.001)
+    said = ""
+    with bar.bar(3) as step:
+        step("first")
+        step("second")
+        while "second" not in said:
+            said += capsys.readouterr().err
+    assert re.search(r"^memplan: \d+ s, 2 of 3: second$", said, re.MULTILINE)
+    teller = [thread for thread in threading.enumerate() if "tell" in thread.name]
+    assert not teller
 
 
 def test_progress_goes_to_standard_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,8 @@ def test_bench_prints_a_table_and_writes_rows(tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (0, "")
     assert "2/2" in run.stdout
     assert "0/2" in run.stdout
-    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 5
+    rows = list(csv.DictReader((tmp_path / "rows.csv").read_text().splitlines()))
+    assert [row["timeout_s"] for row in rows] == ["60.0"] * 4
+    assert run.stdout.splitlines()[-1] == "rows.csv: written"
     run = lab(*arguments, "--markdown", cwd=tmp_path)
     assert run.stdout.startswith("| suite |")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from memplan_lab.bench import Row
 
 NAME = "bench"
+_TIMEOUT = 60.0  # seconds of a solve; some need hours otherwise
 
 
 def parse_factor(text: str) -> int:
@@ -76,7 +76,17 @@ def command(
             "Default: 1.1 for `models`, the suite's own elsewhere.",
         ),
     ] = None,
-    timeout: options.Timeout = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            "-t",
+            parser=options.parse_seconds,
+            metavar="SECONDS",
+            help="Stop each solve after this time; by default after 60 seconds, and with --nodes "
+            "not at all.",
+        ),
+    ] = None,
     nodes: options.Nodes = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each solver.")] = 1,
     seed: options.Seed = 0,
@@ -106,7 +116,11 @@ def command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List the suites and exit.")] = False,
 ) -> None:
-    """Run suites of problems through solvers and peers; each run has its own process."""
+    """Run suites of problems through solvers and peers; each run has its own process.
+
+    How far it is, is shown on standard error: a bar, or in files and pipes a line every ten
+    seconds.
+    """
     if show_list:
         _list()
         return
@@ -128,13 +142,13 @@ def command(
             limit=limit,
             capacity_percent=capacity_factor,
             objective="min_peak" if minimize else None,
-            timeout=timeout,
+            timeout=_TIMEOUT if timeout is None and nodes is None else timeout,
             nodes=nodes,
             threads=threads,
             seed=seed,
             repeat=repeat,
             commands=commands,
-            progress=sys.stderr.isatty(),
+            progress=True,
             on_row=rows.append,
         )
     except KeyboardInterrupt:
@@ -199,6 +213,7 @@ def _report(
     console.print(report.table(rows))
     if compare:
         console.print(report.comparison(rows))
+    output.tell_written(out, figure)
 
 
 def _list() -> None:
