@@ -63,9 +63,13 @@ def show(
         for when, figure in (("before", applied.before), ("after", applied.after)):
             output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
         if applied.arena is not None:
-            output.line(
-                f"arena   {exact(applied.arena)} are enough for the whole model, {applied.how}"
-            )
+            enough = "are enough for the whole model"
+            if applied.unknown:
+                types = listed(applied.unknown, quote=False)
+                enough = f"are for the model without what {types} needs there, which is unknown"
+            output.line(f"arena   {exact(applied.arena)} {enough}, {applied.how}")
+        if applied.saves_nothing:
+            output.line("saved   nothing: the arena of the file as it was is no larger")
         if applied.in_place:
             output.line(
                 f"sharing {plural(applied.in_place, 'tensor')} in the memory of another one"

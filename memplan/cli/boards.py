@@ -48,7 +48,11 @@ class Needs:
         table.add_row("persistent", *(f"{each.persistent:,}" for each in both), what)
         table.add_row("arena_used_bytes()", *(f"{each.used:,}" for each in both), "both")
         larger = any(each.size > each.used + 15 for each in both)
-        what = "enough to prepare the model, which takes more than it uses" if larger else "enough"
+        what = "enough"
+        if given.unknown:
+            what = "not enough: more by what is unknown"
+        elif larger:
+            what = "enough to prepare the model, which takes more than it uses"
         table.add_row("kTensorArenaSize", *(f"{each.size:,}" for each in both), what)
         if given.unknown:
             table.caption = (

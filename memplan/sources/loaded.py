@@ -128,12 +128,15 @@ class Arena:
         What the whole block needs to prepare the model, whatever the plan; 0 if the plan counts.
     how
         How that is known, or why it is not.
+    on_board
+        Whether it is the arena of a board, and not of this machine.
     """
 
     capacity: int
     beside: int | None
     least: int
     how: str
+    on_board: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None
         arena = _measure_beside(path, capacity)
     else:
         beside = find_beside(path, board)
-        arena, unknown = Arena(capacity, beside.bytes, beside.least, beside.how), beside.unknown
+        unknown = beside.unknown
+        arena = Arena(capacity, beside.bytes, beside.least, beside.how, on_board=True)
     left = capacity if arena.beside is None else capacity - arena.beside
     left = max(1, left) if capacity >= arena.least else 1  # nothing fits into one byte
     notes = loaded.notes

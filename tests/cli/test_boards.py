@@ -144,3 +144,35 @@ def test_several_memories_on_a_board(capsys: pytest.CaptureFixture[str]) -> None
     assert "kCount = 66" in header
     need = refused(capsys, "fit", WAKE, "--memory", "a=8KiB", "--memory", "b=8MiB", *on)
     assert 'TFLM keeps 16796 bytes in "a", which has 8192' in need
+
+
+def test_what_is_unknown_is_never_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests `inspect`, `apply` and `fit` of an operator whose structs are not known on a board."""
+    Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL")))
+    on = ("--board", "cortex-m4")
+    lines = told(capsys, "inspect", "m.tflite", "--no-runtime", *on)
+    (size,) = (line for line in lines if line.startswith("kTensorArenaSize"))
+    assert size.endswith("not enough: more by what is unknown")
+    refused_here = ("--allow-refused", *on)
+    words = " ".join(
+        told(capsys, "apply", "m.tflite", "-o", "w.tflite", "-c", "8KiB", *refused_here)
+    )
+    assert "for the model without what BATCH_MATMUL needs there, which is unknown" in words
+    assert "are enough for the whole model" not in words
+    words = " ".join(
+        told(capsys, "fit", "m.tflite", "8KiB", "--pure", "BATCH_MATMUL", *refused_here)
+    )
+    assert "but for what is not known (see the note)" in words
+    assert "without what is not known of BATCH_MATMUL on cortex-m4 with cmsis-nn kernels" in words
+
+
+def test_a_saving_of_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests a wake word: the head gets smaller, but TFLM needs as much to prepare the model."""
+    on = ("--board", "32-bit")
+    lines = told(capsys, "fit", WAKE, "64KiB", *on)
+    rows = [line.split()[:2] for line in lines if line.startswith(("given", "offsets"))]
+    assert rows == [["given", "21,648"], ["offsets", "21,648"]]
+    assert "saved nothing: its runtime needs no more for the program as it was" in lines
+    for more in ((), ("-c", "64KiB"), on, ("-c", "64KiB", *on)):
+        lines = told(capsys, "apply", WAKE, "-o", "w.tflite", *more)
+        assert "saved nothing: the arena of the file as it was is no larger" in lines

@@ -13,7 +13,7 @@ import pytest
 from tflite_models import chain, floats, for_each_model, model_named
 from tflm import ran, require_tflm, small, tree
 
-from memplan import Plan, formats, solve
+from memplan import Plan, fit, formats, solve
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.formats.json import write_plan
 from memplan.graph import lay_out
@@ -300,3 +300,16 @@ def test_files_at_the_edges_run(tmp_path: Path) -> None:
         expected = ran(path, 1 << 20)
         assert expected
         assert ran(out, arena) == expected
+
+
+def test_the_arena_as_given_is_measured(tmp_path: Path) -> None:
+    """Tests that `fit` measures the model as it was, and does not conclude from the head."""
+    pytest.importorskip("tflite_micro")
+    model = chain(*["RELU"] * 40, shape=(2, 2))
+    path = small(tmp_path, model)
+    found = fit(path)
+    steps = {step.lever: step.arena for step in found.steps}
+    assert steps["given"] == minimal_arena(path)
+    written = tmp_path / "written.tflite"
+    written.write_bytes(found.data)
+    assert found.arena == minimal_arena(written)

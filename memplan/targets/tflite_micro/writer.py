@@ -8,12 +8,13 @@ file is measured.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from memplan import extras
-from memplan.errors import CapacityError, MemplanError
+from memplan.errors import CapacityError, MemplanError, listed
 from memplan.files import read_bytes, temporary_folder
 from memplan.graph import Graph, Layout, Operator, View
 from memplan.notes import Code, Note
@@ -26,7 +27,7 @@ from memplan.sources import Loaded, of_graph
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite import read_model
-from memplan.sources.tflite.boards import put_on_board
+from memplan.sources.tflite.boards import Board, find_board, put_on_board
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, parse
 from memplan.targets.tflite_micro.bands import write_bands
@@ -74,6 +75,11 @@ class Applied:
         there was a budget and it could be found; else `None`.
     how
         How that arena is known.
+    unknown
+        The types of operators for which nothing is counted in it, as it is not known on a board.
+    saves_nothing
+        Whether the whole arena of the model as it was is no larger: measured where `arena` is, else
+        computed for the board, or for any machine of 64 bits.
     in_place
         The number of tensors that are written over another one.
     folded
@@ -92,6 +98,8 @@ class Applied:
     after: Figure
     arena: int | None
     how: str
+    unknown: tuple[str, ...]
+    saves_nothing: bool
     in_place: int
     folded: int
     kept: int = 0
@@ -146,6 +154,7 @@ class TfliteMicro(Writer):
         self._allow_refused, self._head_only, self._budget = allow_refused, head_only, budget
         self._models: dict[bytes, Model] = {}  # by file: what is in it
         self._before: Figure | None = None  # the head of the arena for the model as it is
+        self._given_arena: int | None = None  # its whole arena
 
     def _parse(self, data: bytes) -> Model:
         if data not in self._models:
@@ -212,11 +221,15 @@ class TfliteMicro(Writer):
             after = self._measure_head(trial, made)
             notes = join_notes(planned.notes, (after,))
             refused = self._find_refusal(notes)
-            arena = None
+            arena = given_arena = None
             if self._budget is not None:
                 self._require("the plan with kernel scratch", after.bytes)
             if refused is None and (self._budget is not None or not self._head_only):
                 arena = self._find_arena(trial, made)
+                given_arena = self._find_given_arena(trial)
+        computed, unknown = self._compute_arena(made)
+        if unknown and arena is not None:
+            notes = (*notes, _note_unknown(unknown, self._options.board))
         if self._budget is not None:
             if arena is None:
                 notes = (*notes, _note_unmeasured(after, self._budget))
@@ -224,6 +237,11 @@ class TfliteMicro(Writer):
                 self._require("the smallest arena that TFLM accepts", arena)
         board = self._options.board
         how = "measured" if board is None else f"computed for {board}"
+        if arena is None or given_arena is None:
+            model = self._parse(self._unpack(read_bytes(self._path)))
+            saves_nothing = computed >= self._compute_arena(model)[0]
+        else:
+            saves_nothing = arena >= given_arena
         applied = Applied(
             self._out,
             planned.plan,
@@ -233,17 +251,17 @@ class TfliteMicro(Writer):
             after,
             None if self._budget is None else arena,
             how,
+            unknown,
+            saves_nothing,
             sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
             sum(map(len, find_folded(stored).values())),
             sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
             notes,
         )
-        before = self._before.bytes
         if arena is None:
-            whole = self._head_only
+            whole, before = self._head_only, self._before.bytes
             return Written(data, after.bytes, after.how, whole, notes, before, applied)
-        before += arena - after.bytes
-        return Written(data, arena, how, True, notes, before, applied)
+        return Written(data, arena, how, True, notes, given_arena, applied)
 
     def require_scratch_in_place(self, planned: Planned) -> None:
         """Raise `MemplanError` if TFLM would place scratch elsewhere in an arena of programs."""
@@ -265,6 +283,24 @@ class TfliteMicro(Writer):
         """Return the smallest whole arena for a file, in which this model is."""
         board = self._options.board
         return minimal_arena(path, model) if board is None else compute_arena(model, board).size
+
+    def _find_given_arena(self, trial: Path) -> int | None:
+        """Return the smallest whole arena for the model as it was; `None` if TFLM takes none.
+
+        Packed weights are unpacked, as TFLM needs them. `trial` is a file that may be written.
+        """
+        if self._given_arena is None:
+            data = self._unpack(read_bytes(self._path))
+            trial.write_bytes(data)
+            with suppress(MemplanError):
+                self._given_arena = self._find_arena(trial, self._parse(data))
+        return self._given_arena
+
+    def _compute_arena(self, model: Model) -> tuple[int, tuple[str, ...]]:
+        """Return the computed arena on the board or any machine of 64 bits, and what is unknown."""
+        board = self._options.board
+        found = compute_arena(model, find_board("64-bit") if board is None else board)
+        return found.size, () if board is None else found.unknown
 
     def _put_offsets(
         self, data: bytes, offsets: Sequence[int], layout: Layout, peak: int
@@ -301,6 +337,11 @@ class TfliteMicro(Writer):
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""
         return compare_results(self._unpack(given.data), written.data)
+
+
+def _note_unknown(types: Sequence[str], board: Board | None) -> Note:
+    text = f"the arena is without what is not known of {listed(types, quote=False)} on {board}"
+    return Note(Code.ARENA_UNMEASURED, text)
 
 
 def _note_unmeasured(head: Figure, budget: int) -> Note:

@@ -126,8 +126,10 @@ def _amounts_of_arena(found: Explanation, arena: Arena) -> RenderableType:
             facts.append(("to prepare", f"{exact(arena.least)} of arena, whatever the plan"))
         total = max(least + beside, arena.least)
         facts.append(("arena", exact(total) + ("" if known else " at least")))
-        other = "between a half and all of what is beside the plan; kernels for one chip (CMSIS-NN,"
-        facts.append(("32-bit target", f"{other} esp-nn) may ask for more scratch: unknown"))
+        if not arena.on_board:
+            other = "between a half and all of what is beside the plan; kernels for one chip"
+            more = "(CMSIS-NN, esp-nn) may ask for more scratch: give it as --board"
+            facts.append(("32-bit target", f"{other} {more}"))
     facts.append(("available", exact(arena.capacity)))
     over = max(least + (beside or 0), arena.least) - arena.capacity
     if over > 0:

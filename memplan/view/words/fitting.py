@@ -9,8 +9,9 @@ from rich.text import Text
 
 from memplan.fitting import FittedMemories
 from memplan.memories import Memory
+from memplan.notes import Code
 from memplan.pipeline import Arranged, Step
-from memplan.view.units import exact
+from memplan.view.units import exact, percent
 from memplan.view.words.assigned import tell_both
 from memplan.view.words.bands import choose_points, describe_regions
 from memplan.view.words.parts import (
@@ -114,16 +115,25 @@ def _list_facts(found: Arranged) -> list[Fact]:
             (
                 "arena",
                 f"{exact(written.arena)}, {written.how}{where}: {peak:,} for "
-                f"the plan, {written.arena - peak:,} that the runtime keeps beside it",
+                f"the plan, {written.arena - peak:,} that the runtime needs beside it",
             )
         )
     else:
         facts.append(("plan", f"{exact(peak)}, {found.plan.status}"))
+    given = next((step.arena for step in found.steps if step.lever == "given"), None)
+    if given is not None:
+        facts.append(("saved", _describe_saving(given, written.arena)))
     if found.point is not None:
         facts.append(("outputs", _describe_comparison(found)))
     floor, why = found.find_floor()
     facts.append(("floor", f"{exact(floor)}: {escape_sentence(why)}"))
     return facts
+
+
+def _describe_saving(given: int, arena: int) -> str:
+    if arena >= given:
+        return "nothing: its runtime needs no more for the program as it was"
+    return f"{exact(given - arena)}, {percent(given - arena, given)} of the program as it was"
 
 
 def _describe_comparison(found: Arranged) -> str:
@@ -155,6 +165,8 @@ def _judge(found: Arranged, out: str | None) -> Text:
         return Text(f"The least that these levers need is {exact(found.arena)}.", style="bold")
     if found.fits:
         where = f"; written to {out}" if out else "; name an output to write it: -o FILE"
+        if any(note.code is Code.ARENA_UNMEASURED for note in found.notes):
+            where = f", but for what is not known (see the note){where}"
         return Text(f"It fits into {exact(found.capacity)}{where}.", style=GOOD)
     missing = found.arena - found.capacity
     return Text(
