@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from networks import NETWORKS
 from planning import Choice, planning
-from torch._functorch import config as autograd
 from torch._inductor import config
 from torch._inductor.graph import GraphLowering
 from torch.profiler import ProfilerActivity, profile
@@ -25,16 +24,6 @@ from torch.utils._pytree import tree_leaves
 
 class _NotRunError(Exception):
     pass
-
-
-@contextmanager
-def _uncached() -> Iterator[None]:
-    """Let Inductor generate code again for a graph that it compiled before."""
-    with (
-        config.patch({"fx_graph_cache": False, "compile_threads": 1}),
-        autograd.patch({"enable_autograd_cache": False}),
-    ):
-        yield
 
 
 @contextmanager
@@ -65,9 +54,9 @@ def count(model: Any, inputs: tuple[Any, ...], **how: Any) -> Choice:
     torch._dynamo.reset()
     with (
         torch.no_grad(),
-        _uncached(),
-        _generated_only(),
+        config.patch(compile_threads=1),
         planning() as choices,
+        _generated_only(),
         suppress(_NotRunError),
     ):
         torch.compile(model, **how)(*inputs)
@@ -78,7 +67,7 @@ def count(model: Any, inputs: tuple[Any, ...], **how: Any) -> Choice:
 def run(model: Any, inputs: tuple[Any, ...], way: str) -> tuple[int, str]:
     """Return the most bytes that a compiled model held, and a hash of its outputs."""
     torch._dynamo.reset()
-    with torch.no_grad(), _uncached():
+    with torch.no_grad(), config.patch(compile_threads=1):
         with planning() if way == "auto" else config.patch(memory_planning=way == "stock"):
             compiled = torch.compile(model)
             outputs = tree_leaves(compiled(*inputs))

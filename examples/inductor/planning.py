@@ -14,6 +14,9 @@ Outputs are regions of one line of addresses: each output begins its own region,
 keeps neighbours apart, and the slab of all other buffers is the region above the last. A buffer may
 lie in the region of an output before that is written, as in Inductor's own pools.
 
+PyTorch's caches of compiled graphs are off in the context: what is in them was planned without it,
+and what is planned in it would come out of them where no context is.
+
 Written for PyTorch 2.13 and tested with it. docs/inductor.md says when it is worth while.
 """
 
@@ -21,13 +24,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import threading
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import sympy
-from torch._inductor import config, ir
+import torch._dynamo.config as dynamo
+import torch._functorch.config as autograd
+from torch._inductor import compile_fx, config, ir
 from torch._inductor.codegen import memory_planning as pools
 from torch._inductor.codegen import wrapper
 from torch._inductor.utils import get_dtype_size
@@ -58,7 +65,9 @@ class _CannotPlanError(Exception):
 
 @contextmanager
 def planning(mode: str = "auto", nodes: int = 2_000) -> Iterator[list[Choice]]:
-    """Plan what is compiled while the context is open; the list grows by one for each graph.
+    """Plan what this thread compiles while the context is open; each graph adds to the list.
+
+    It warns at its end if nothing was compiled, as what was compiled before is not compiled again.
 
     Parameters
     ----------
@@ -69,10 +78,19 @@ def planning(mode: str = "auto", nodes: int = 2_000) -> Iterator[list[Choice]]:
     """
     if mode not in ("auto", "memplan"):
         raise ValueError(f"mode is {mode!r}; it must be 'auto' or 'memplan'")
+    if compile_fx.fx_compile_mode == compile_fx.FxCompileMode.SUBPROCESS:
+        raise RuntimeError(
+            "TORCHINDUCTOR_FX_COMPILE_MODE has graphs compiled in a process that is not planned; "
+            "unset it"
+        )
     stock = wrapper.PythonWrapperCodegen.run_wrapper_ir_passes
     choices: list[Choice] = []
+    owner = threading.get_ident()
 
     def run_passes(self: Any, is_inference: bool) -> None:
+        if threading.get_ident() != owner:  # another thread has its caches on
+            stock(self, is_inference)
+            return
         given = self.lines
         self.lines = _copy(given)
         with config.patch(memory_planning=False):
@@ -99,9 +117,28 @@ def planning(mode: str = "auto", nodes: int = 2_000) -> Iterator[list[Choice]]:
 
     wrapper.PythonWrapperCodegen.run_wrapper_ir_passes = run_passes
     try:
-        yield choices
+        with _no_caches():
+            yield choices
     finally:
         wrapper.PythonWrapperCodegen.run_wrapper_ir_passes = stock
+    if not choices:
+        warnings.warn(
+            "this thread compiled nothing in the context; "
+            "torch._dynamo.reset() forgets what was compiled before",
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def _no_caches() -> Iterator[None]:
+    """Let graphs be compiled that are in a cache, and keep what is compiled out of all caches."""
+    with ExitStack() as stack:
+        stack.enter_context(config.patch(fx_graph_cache=False, fx_graph_remote_cache=False))
+        stack.enter_context(
+            autograd.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False)
+        )
+        stack.enter_context(dynamo.patch(caching_precompile=False))
+        yield
 
 
 def _copy(lines: list[Any]) -> list[Any]:

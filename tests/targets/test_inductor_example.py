@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -86,6 +87,63 @@ def test_what_keeps_the_default(example: Any) -> None:
     with pytest.raises(ValueError, match="'auto' or 'memplan'"), example.planning("all"):
         pass
     assert PythonWrapperCodegen.run_wrapper_ir_passes is stock
+
+
+@pytest.mark.parametrize(("bundled", "precompiled"), [(False, False), (True, False), (False, True)])
+def test_caches_of_graphs(example: Any, bundled: bool, precompiled: bool) -> None:
+    """Tests that a graph in a cache is planned, and that no cache gets what was planned."""
+    import torch._dynamo.config as dynamo
+    import torch._functorch.config as autograd
+    from torch._dynamo.utils import counters
+
+    def compile_again() -> dict[str, int]:
+        torch._dynamo.reset()
+        counters.clear()
+        outputs.append(torch.compile(multiply)(rows))
+        found = {name: count for each in counters.values() for name, count in each.items()}
+        return {name: count for name, count in found.items() if "cache" in name}
+
+    # Products of matrices need no compiler. Each case has sizes of its own.
+    wide = torch.ones(8, 16 + 8 * bundled + 16 * precompiled)
+    rows, outputs = torch.ones(8, 8), []
+    multiply = lambda x: x @ wide @ wide.T @ wide  # noqa: E731
+    with (
+        torch.no_grad(),
+        autograd.patch(bundled_autograd_cache=bundled),
+        dynamo.patch(caching_precompile=precompiled),
+    ):
+        for at in range(2):
+            with example.planning("memplan") as choices:
+                assert compile_again() == {}
+            assert [choice.chosen for choice in choices] == ["memplan"]
+            found = sum(count for name, count in compile_again().items() if name.endswith("_hit"))
+            assert (found > 0) == (at > 0)
+    assert all(torch.equal(each, outputs[0]) for each in outputs)
+
+
+def test_threads_and_contexts_in_which_nothing_is_planned(
+    example: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that another thread compiles as ever, what warns, and a mode that is refused."""
+    from torch._inductor import compile_fx
+
+    def work() -> None:
+        with torch.no_grad():
+            torch.compile(lambda x: x @ x @ x @ x)(torch.ones(4, 4))
+
+    def plan_beside() -> Any:
+        with example.planning() as choices:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        return choices
+
+    torch._dynamo.reset()
+    with pytest.warns(UserWarning, match="compiled nothing"):
+        assert plan_beside() == []
+    monkeypatch.setattr(compile_fx, "fx_compile_mode", compile_fx.FxCompileMode.SUBPROCESS)
+    with pytest.raises(RuntimeError, match="COMPILE_MODE"), example.planning():
+        pass
 
 
 @pytest.mark.deep
