@@ -478,7 +478,7 @@ class OnBoard:
             "--board",
             metavar="NAME",
             help="Count what a TFLite model needs on this board: cortex-m0 to cortex-m85, esp32, "
-            "esp32-s3, ..., 32-bit, 64-bit.",
+            "esp32-s3, ..., 32-bit, 64-bit. Of a chip (stm32h7) it says which core that has.",
         ),
     ] = None
     kernels: Annotated[

@@ -80,5 +80,7 @@ def test_only_for_programs_on_streams(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     problem = tmp_path / "problem.csv"
     problem.write_text("id,lower,upper,size\na,0,1,4\n")
-    with pytest.raises(MemplanError, match="a problem has no operators, which --suggest-sync is about; give"):
+    with pytest.raises(
+        MemplanError, match="a problem has no operators, which --suggest-sync is about; give"
+    ):
         raise inspect(problem, "--suggest-sync").exception or AssertionError

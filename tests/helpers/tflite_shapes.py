@@ -181,6 +181,16 @@ def pad(file: File, kind: str) -> Value:
     return _add(file, kind, inputs, {"PAD": "PadOptions", "PADV2": "PadV2Options"}[kind])
 
 
+def mirror(file: File, kind: str) -> Value:
+    """Add a MIRROR_PAD, which reflects or repeats the border; some ask for too much."""
+    rng = file.rng
+    shape = _shape(rng, rng.randint(1, 3))
+    most = [max(0, size - (rng.random() < 0.8)) for size in shape]
+    amounts = [[rng.randint(0, each), rng.randint(0, each)] for each in most]
+    inputs = (file.image(shape, "float32"), _ints(file, amounts))
+    return _add(file, kind, inputs, "MirrorPadOptions", mode=rng.randint(0, 1))
+
+
 def expand(file: File, kind: str) -> Value:
     """Add EXPAND_DIMS."""
     rng = file.rng
@@ -258,6 +268,7 @@ OPERATORS: dict[str, Callable[[File, str], Value]] = {
     "DYNAMIC_UPDATE_SLICE": update,
     "EXPAND_DIMS": expand,
     "FULLY_CONNECTED": connect,
+    "MIRROR_PAD": mirror,
     "PRELU": slope,
     "RESHAPE": reshape,
     "SHAPE": measure,

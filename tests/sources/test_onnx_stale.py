@@ -290,6 +290,15 @@ UNFIT: list[tuple[Any, list[list[int]], list[Any]]] = [
     (node("Expand", "i0 s", "y"), [[4, 6]], [ints("s", [3, 6])]),
     (node("Split", "i0 s", "y z"), [[4, 6]], [ints("s", [1, 2])]),
     (node("ScatterND", "i0 s i1", "y"), [[4, 6], [3, 6]], [ints("s", [0])]),
+    (node("Pad", "i0 s", "y", mode="reflect"), [[4, 3]], [ints("s", [0, 3, 0, 0])]),
+    (node("Pad", "i0 s", "y", mode="reflect"), [[4, 3]], [ints("s", [0, 0, 4, 0])]),
+    (node("Pad", "i0 s", "y", mode="reflect"), [[4, 1]], [ints("s", [0, 1, 0, 0])]),
+    (node("Pad", "i0 s", "y", mode="reflect"), [[4, 3]], [ints("s", [0, -1, 0, 2])]),
+    (
+        node("Pad", "i0 s - a", "y", mode="reflect"),
+        [[4, 3]],
+        [ints("s", [3, 0]), ints("a", [-1])],
+    ),
     (
         node("GRU", "i0 i1 i2 - - i3", "y", hidden_size=5),
         [[7, 4, 3], [1, 15, 3], [1, 15, 5], [1, 1, 5]],
@@ -321,6 +330,28 @@ def test_operators_that_cannot_run(
         runtime.InferenceSession(what.SerializeToString(), options).run(
             None, {f"i{at}": np.ones(shape, np.float32) for at, shape in enumerate(read)}
         )
+
+
+@pytest.mark.parametrize(
+    ("mode", "pads", "size"),
+    [
+        ("reflect", [0, 2, 3, 2], [7, 7]),
+        ("reflect", [0, -1, 0, 1], [4, 3]),
+        ("reflect", [0, -2, 0, 0], [4, 1]),
+        ("edge", [0, 7, 0, 0], [4, 10]),
+        ("constant", [9, 0, 0, 0], [13, 3]),
+        ("wrap", [0, 7, 0, 0], [4, 10]),
+    ],
+)
+def test_pads_that_run(tmp_path: Path, mode: str, pads: list[int], size: list[int]) -> None:
+    """Tests that as much is reflected as lies behind the border, and that other modes add more."""
+    runtime = pytest.importorskip("onnxruntime")
+    pad = node("Pad", "i0 s", "y", mode=mode)
+    what = model([pad], [value("i0", [4, 3])], [value("y", None)], [ints("s", pads)], opset=19)
+    assert shapes(loaded(tmp_path, what))["y"] == tuple(size)
+    session = runtime.InferenceSession(what.SerializeToString())
+    (made,) = session.run(None, {"i0": np.ones((4, 3), np.float32)})
+    assert made.shape == tuple(size)
 
 
 def test_a_branch_that_cannot_run_is_left_out(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tflite_models import constant
 
 from memplan.errors import MemplanError
-from memplan.sources.tflite.boards import Board, compute_sizes, find_board
+from memplan.sources.tflite.boards import BOARDS as BOARDS_BY_NAME
+from memplan.sources.tflite.boards import CHIPS, Board, compute_sizes, find_board
 from memplan.sources.tflite.model import OperatorInfo, TensorInfo
 
 BOARDS = ("cortex-m3", "cortex-m4", "cortex-m55", "esp32", "esp32-s3", "esp32-p4")
@@ -178,3 +182,43 @@ def test_unknown_names_are_refused(name: str, kernels: str | None, sentence: str
     """Tests a board, kernels, and kernels of another maker."""
     with pytest.raises(MemplanError, match=sentence):
         find_board(name, kernels)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("esp32s3", "esp32-s3"),
+        ("ESP32_S3", "esp32-s3"),
+        ("esp32s3-devkitc", "esp32-s3"),
+        ("cortexm4", "cortex-m4"),
+        ("m55", "cortex-m55"),
+        ("cortex-m4f", "cortex-m4"),
+        ("32bit", "32-bit"),
+        ("stm32h7", "cortex-m7"),
+        ("STM32H743ZI", "cortex-m7"),
+        ("stm32wba52", "cortex-m33"),
+        ("stm32wb55", "cortex-m4"),
+        ("nrf52840", "cortex-m4"),
+        ("nRF5340", "cortex-m33"),
+        ("rp2040", "cortex-m0+"),
+        ("pico2", "cortex-m33"),
+    ],
+)
+def test_what_was_meant_is_said(name: str, meant: str) -> None:
+    """Tests boards without hyphens, boards of a family, cores, and chips by their beginnings."""
+    with pytest.raises(MemplanError, match=rf'no board .* did you mean "{re.escape(meant)}"\?$'):
+        find_board(name)
+
+
+def test_chips_are_listed_where_nothing_is_like_a_name() -> None:
+    """Tests the table in the refusal, on the page, and that each chip has a board."""
+    assert set(CHIPS.values()) <= set(BOARDS_BY_NAME)
+    with pytest.raises(MemplanError) as refused:
+        find_board("z80")
+    page = (Path(__file__).parents[2] / "docs" / "boards.md").read_text()
+    rows = dict(re.findall(r"^  \| `(cortex-[^`]+)` \| (.+) \|$", page, re.M))
+    for board in set(CHIPS.values()):
+        assert f"{board} for " in str(refused.value)
+        words = "".join(each for each in rows[board].lower() if each.isalnum())
+        for chip in (each for each, core in CHIPS.items() if core == board):
+            assert chip in words or chip.removeprefix("stm32") in words

@@ -96,6 +96,75 @@ def test_shapes_that_contradict_the_operators(
     assert "cannot run" in tflite.read(path, Options()).notes[-1].text
 
 
+@pytest.mark.parametrize(
+    ("kind", "mode", "size", "pads", "words"),
+    [
+        ("MIRROR_PAD", 0, 3, (2, 2), ""),
+        ("MIRROR_PAD", 0, 3, (3, 0), "cannot mirror 3 of the 3 elements"),
+        ("MIRROR_PAD", 0, 3, (0, 3), "at most 2"),
+        ("MIRROR_PAD", 0, 1, (0, 1), "at most 0"),
+        ("MIRROR_PAD", 0, 1, (0, 0), ""),
+        ("MIRROR_PAD", 1, 3, (3, 3), ""),
+        ("MIRROR_PAD", 1, 3, (4, 0), "at most 3"),
+        ("MIRROR_PAD", 0, 3, (-1, 0), "cannot add -1 elements"),
+        ("PAD", 0, 3, (9, 9), ""),
+        ("PAD", 0, 3, (-1, 0), "cannot add -1 elements"),
+    ],
+)
+def test_pads_that_cannot_run(
+    tmp_path: Path, kind: str, mode: int, size: int, pads: tuple[int, int], words: str
+) -> None:
+    """Tests what LiteRT refuses when it prepares a model; TFLM would read beyond the tensor."""
+    tensors = (floats("x", size), constant("p", "int32", 1, 2), floats("y", size + sum(pads)))
+    values = {"p": np.array(pads, "<i4").tobytes()}
+    options = {"MIRROR_PAD": (77, {0: ("b", mode)}), "PAD": (22, {})}
+    model = Model(
+        "m", (SubGraph("main", tensors, (OperatorInfo(kind, (0, 1), (2,)),), (0,), (2,)),)
+    )
+    path = tmp_path / "m.tflite"
+    path.write_bytes(Writer(options, values).write(model))
+    if not words:
+        assert tflite.read(path, Options()).problem.size.sum() > 0
+        return
+    with pytest.raises(FormatError, match=rf"operator #0 \({kind}\) .*{words}"):
+        tflite.read(path, Options())
+
+
+def test_results_of_custom_operators_are_unknown_to_what_reads_them(tmp_path: Path) -> None:
+    """Tests operators behind a result without a stored shape: as stored, with a note, no fault."""
+    tensors = (floats("x", 1, 16), floats("c"), floats("d"), floats("y", 1, 16), floats("z", 1, 16))
+    steps = (
+        OperatorInfo("Mine", (0,), (1,)),
+        OperatorInfo("RELU", (1,), (2,)),
+        OperatorInfo("TANH", (2,), (3,)),
+        OperatorInfo("ADD", (3, 0), (4,)),
+    )
+    model = Model("m", (SubGraph("main", tensors, steps, (0,), (4,)),))
+    found = tflite.read(on_disk(tmp_path, model), Options())
+    sizes = dict(zip(found.problem.ids, found.problem.size.tolist(), strict=True))
+    assert sizes == {"x": 64, "c": 16, "d": 16, "y": 64, "z": 64}
+    (note,) = (each for each in found.notes if each.code == "not-planned")
+    assert note.tensors == ("c", "d")
+    wrong = (*tensors[:4], floats("z", 1, 17))  # what is stored for the others is held against them
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=wrong),))
+    with pytest.raises(FormatError, match=r"operator #3 \(ADD\)"):
+        tflite.read(on_disk(tmp_path, model), Options())
+    opened = (floats("x", 1, 16, open_axes=(0,)), *tensors[1:])
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=opened),))
+    sized = tflite.read(on_disk(tmp_path, model), Options(dims={"batch": 3}))
+    sizes = dict(zip(sized.problem.ids, sized.problem.size.tolist(), strict=True))
+    assert (sizes["x"], sizes["y"]) == (192, 64)
+
+
+def test_sizes_that_depend_on_data_contradict_nothing(tmp_path: Path) -> None:
+    """Tests that what reads them is not held against the placeholder that a file stores."""
+    tensors = (floats("x", 4, 4), floats("found", 1, 2), floats("y", 8, 2))
+    steps = (OperatorInfo("WHERE", (0,), (1,)), OperatorInfo("RELU", (1,), (2,)))
+    model = Model("m", (SubGraph("main", tensors, steps, (0,), (2,)),))
+    notes = tflite.read(on_disk(tmp_path, model), Options()).notes
+    assert "dim-assumed" in {note.code for note in notes}
+
+
 def test_stored_shapes_of_real_models() -> None:
     """Tests that what operators make is what converters have stored, for every model there is."""
     computed = 0

@@ -7,15 +7,17 @@ from math import prod
 from typing import Any
 
 from memplan.sources.onnx.graph_memory import VIEWS
-from memplan.sources.onnx.protos import is_standard, number
+from memplan.sources.onnx.protos import is_standard, number, numbers
 
 __all__ = ["is_contradictory"]
 
 _Shapes = list[tuple[int, ...] | None]
 
 
-def is_contradictory(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
-    """Whether the shapes that an operator reads contradict each other.
+def is_contradictory(
+    node: Any, inputs: _Shapes, outputs: _Shapes, find: Callable[[str], Any] = lambda name: None
+) -> bool:
+    """Whether the shapes that an operator reads contradict each other, or its amounts.
 
     Parameters
     ----------
@@ -23,15 +25,39 @@ def is_contradictory(node: Any, inputs: _Shapes, outputs: _Shapes) -> bool:
         The operator.
     inputs, outputs
         The shapes of its inputs and outputs; `None` for one that is left out or is no tensor.
+    find
+        Returns the numbers of a small constant by its name, or `None`.
     """
     if any(size < 0 for shape in outputs if shape is not None for size in shape):
         return True  # as of a window that is larger than what it moves over
     rule = _RULES.get(node.op_type) if is_standard(node) else None
     missing = [None] * 8  # optional inputs that are left out at the end
     try:
+        if node.op_type == "Pad" and is_standard(node):
+            return _reflects_too_much(node, inputs[0], find)
         return rule is not None and not rule(node, [*inputs, *missing], outputs)
     except (IndexError, TypeError):  # an input is left out, or has too few axes
         return False
+
+
+def _reflects_too_much(node: Any, shape: Any, find: Callable[[str], Any]) -> bool:
+    """Whether a Pad would reflect more than lies behind the border, as no runtime can.
+
+    What it cuts off is gone before that.
+    """
+    if not any(one.name == "mode" and one.s == b"reflect" for one in node.attribute):
+        return False
+    names = [*node.input, "", "", "", ""]
+    pads = numbers(node, "pads") or find(names[1])
+    axes = find(names[3]) if names[3] else range(len(shape))
+    if pads is None or axes is None:
+        return False
+    for at, axis in enumerate(axes):
+        sides = int(pads[at]), int(pads[at + len(axes)])
+        left = shape[axis] + min(0, sides[0]) + min(0, sides[1])
+        if max(sides) > 0 and max(sides) > left - 1:
+            return True
+    return False
 
 
 def _can_broadcast(shape: Sequence[int], to: Sequence[int]) -> bool:

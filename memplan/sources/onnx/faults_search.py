@@ -125,7 +125,9 @@ class FaultSearch:
             if not reason:
                 return ""
             reason = f": {textwrap.shorten(reason, _SHOWN)}"
-        elif not is_contradictory(node, scope.shapes(node.input), scope.shapes(node.output)):
+        elif not is_contradictory(
+            node, scope.shapes(node.input), scope.shapes(node.output), scope.constants.find
+        ):
             return ""
         read, made = (_format_shapes(scope.shapes(names)) for names in (node.input, node.output))
         what = f"it reads {read}" + (f" and makes {made}" if made else "")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Final
 
-from memplan.errors import MemplanError, listed, quoted
+from memplan.errors import MemplanError, listed, quoted, suggest
 from memplan.sources.tflite import cmsis_nn, esp_nn
 from memplan.sources.tflite.kernels import compute_scratch
 from memplan.sources.tflite.model import Model, OperatorInfo, TensorInfo
 
-__all__ = ["BOARDS", "KERNELS", "Board", "compute_sizes", "find_board", "put_on_board"]
+__all__ = ["BOARDS", "CHIPS", "KERNELS", "Board", "compute_sizes", "find_board", "put_on_board"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,23 @@ BOARDS: Final[dict[str, Board]] = {
 }
 KERNELS: Final = ("reference", "cmsis-nn", "esp-nn")
 
+_CHIPS: Final = {
+    "cortex-m0": "nrf51 stm32f0",
+    "cortex-m0+": "pico rp2040 samd21 saml21 stm32c0 stm32g0 stm32l0 stm32u0",
+    "cortex-m3": "stm32f1 stm32f2 stm32l1",
+    "cortex-m4": "apollo3 apollo4 mk64 mk66 max78000 nrf52 psoc6 same51 samd51 stm32f3 stm32f4 "
+    "stm32g4 stm32l4 stm32wb stm32wl",
+    "cortex-m7": "imxrt same70 stm32f7 stm32h7 teensy4",
+    "cortex-m33": "efr32mg24 lpc55 mcxn nrf53 nrf54 nrf91 pico2 rp2350 stm32h5 stm32l5 stm32u3 "
+    "stm32u5 stm32wba",
+    "cortex-m55": "alif apollo5 stm32n6",
+    "cortex-m85": "ra8",
+}
+CHIPS: Final[dict[str, str]] = {
+    chip: board for board, chips in _CHIPS.items() for chip in chips.split()
+}
+"""By the beginning of the name of a chip: the board that is its (larger) core."""
+
 
 def find_board(name: str | Board | None = None, kernels: str | None = None) -> Board:
     """Return a board by its name; without one, any with 32 bits; a board as it is.
@@ -93,17 +111,39 @@ def find_board(name: str | Board | None = None, kernels: str | None = None) -> B
         return name
     board = BOARDS.get("32-bit" if name is None else name.lower())
     if board is None:
-        raise MemplanError(
-            f"no board has the name {quoted(str(name))}; known are {listed([*BOARDS], quote=False)}"
-        )
+        raise MemplanError(f"no board has the name {quoted(str(name))}{_advise(str(name))}")
     if kernels is None or kernels == board.kernels:
         return board
     if kernels not in KERNELS:
         known = listed([*KERNELS], quote=False)
-        raise MemplanError(f"no kernels have the name {quoted(kernels)}; known are {known}")
+        raise MemplanError(
+            f"no kernels have the name {quoted(kernels)}; known are {known}"
+            f"{suggest(kernels, KERNELS)}"
+        )
     if kernels != "reference" and board.kernels != "reference":
         raise MemplanError(f"{kernels} has no kernels for {board.name}; it has {board.kernels}")
     return replace(board, kernels=kernels, unit="")
+
+
+def _advise(name: str) -> str:
+    """Return the end of a sentence about an unknown board: the one that was meant, or all."""
+    word = _squeeze(name)
+    boards = {_squeeze(each): each for each in BOARDS}
+    chip = max((each for each in CHIPS if word.startswith(each)), key=len, default=None)
+    if chip is not None:
+        return f": {chip} has a {CHIPS[chip]}; did you mean {quoted(CHIPS[chip])}?"
+    begins = [each for each in boards if word.startswith(each)]
+    cores = [each for each in boards if word and each == f"cortex{word}"]
+    near = cores or sorted(begins, key=len)[-1:] or get_close_matches(word, boards, 1, 0.9)
+    if near:
+        return f"; did you mean {quoted(boards[near[0]])}?"
+    chips = "; ".join(f"{board} for {', '.join(each.split())}" for board, each in _CHIPS.items())
+    return f"; known are {', '.join(BOARDS)}; of chips, {chips}"
+
+
+def _squeeze(name: str) -> str:
+    """Return a name as people may write it: without hyphens, in small letters."""
+    return "".join(each for each in name.lower() if each.isalnum() or each == "+")
 
 
 def put_on_board(model: Model, board: Board | None) -> tuple[Model, tuple[str, ...]]:

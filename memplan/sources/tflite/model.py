@@ -48,6 +48,7 @@ _OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
         ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"),
         (27, ((0, "B"),)),
     ),
+    "MIRROR_PAD": (77, ((0, "b"),)),
     "PACK": (59, ((0, "i"), (1, "i"))),
     "TRANSPOSE_CONV": (49, ((0, "b"), (1, "i"), (2, "i"))),
     "RESIZE_BILINEAR": (15, ((2, "B"), (3, "B"))),

@@ -22,6 +22,7 @@ _Tensors = Sequence[TensorInfo | None]
 _Rule = Callable[[OperatorInfo, list[TensorInfo]], Shape | None]
 
 _VALID: Final = 1  # of the schema's Padding; 0 is SAME
+_SYMMETRIC: Final = 1  # of its MirrorPadMode; 0 is REFLECT
 
 
 def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
@@ -144,8 +145,23 @@ def _pad(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     amounts = _values(inputs)
     if len(amounts) != 2 * len(inputs[0].shape):
         return None
+    if min(amounts, default=0) < 0:
+        raise ValueError(f"cannot add {min(amounts)} elements")
     pairs = zip(inputs[0].shape, amounts[::2], amounts[1::2], strict=True)
     return tuple(size + before + after for size, before, after in pairs)
+
+
+def _mirror(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
+    shape, amounts = inputs[0].shape, _values(inputs)
+    repeats = operator.options[0] == _SYMMETRIC  # the element at the border
+    for axis, size in enumerate(shape):
+        most, asked = max(0, size if repeats else size - 1), max(amounts[2 * axis : 2 * axis + 2])
+        if asked > most:
+            raise ValueError(
+                f"cannot mirror {asked} of the {size} elements along dimension {axis}; it can at "
+                f"most {most}"
+            )
+    return _pad(operator, inputs)
 
 
 def _expand(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
@@ -171,7 +187,7 @@ _BINARY: Final = """
 """
 _SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS_LIKE"
 _EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
-_WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _pack, _pool, _reduce)
+_WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _mirror, _pack, _pool, _reduce)
 _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys((*_EACH, *_SAME.split()), lambda operator, inputs: inputs[0].shape),
     **dict.fromkeys(_BINARY.split(), _broadcast),
@@ -184,6 +200,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "DEPTHWISE_CONV_2D": _convolve,
     "EXPAND_DIMS": _expand,
     "FULLY_CONNECTED": _connect,
+    "MIRROR_PAD": _mirror,
     "PACK": _pack,
     "RESHAPE": _reshape,
     "SHAPE": lambda operator, inputs: (len(inputs[0].shape),),

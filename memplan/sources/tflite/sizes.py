@@ -12,6 +12,7 @@ from memplan.notes import Code, Note
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.sources.tflite.names import format_place, format_shape
 from memplan.sources.tflite.shapes import infer_shape
+from memplan.sources.tflite.sizes_data import find_loose
 
 __all__ = ["check_shapes", "note_guesses", "resize"]
 
@@ -64,7 +65,10 @@ def resize(model: Model, dims: Mapping[str, int]) -> Model:
 def _propagate(name: str, number: int, subgraph: SubGraph, size: int) -> tuple[TensorInfo, ...]:
     """Return the tensors of a sub-graph at a batch."""
     tensors = [_with_batch(tensor, size) for tensor in subgraph.tensors]
+    loose = find_loose(subgraph)
     for index, operator in enumerate(subgraph.operators):
+        if not loose.isdisjoint(operator.inputs):
+            continue
         where = f"operator {format_place(number, index)} ({operator.type})"
         given = [None if i < 0 else tensors[i] for i in operator.inputs]
         try:
@@ -145,7 +149,10 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
 def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a sentence on each operator that contradicts the stored shapes, and its results."""
     for number, subgraph in enumerate(model.subgraphs):
+        loose = find_loose(subgraph)
         for index, (operator, given) in enumerate(_pair_with_inputs(subgraph)):
+            if not loose.isdisjoint(operator.inputs):
+                continue
             where = f"operator {format_place(number, index)} ({operator.type})"
             made = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
             names = tuple(tensor.name for tensor in made)

@@ -11,7 +11,7 @@ from memplan.sources.tflite.graph import find_scratch_inputs
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
 from memplan.sources.tflite.names import is_custom, is_on_heap
 
-__all__ = ["note_sizes"]
+__all__ = ["find_loose", "note_sizes"]
 
 _ALWAYS: Final = frozenset({"UNIQUE", "WHERE"})
 # By operator: the inputs whose values decide the size of a result.
@@ -40,14 +40,19 @@ def note_sizes(model: Model) -> Iterator[Note]:
     """
     bare: dict[str, str] = {}  # by result: the custom operator that makes it
     decided: dict[str, str] = {}  # by result: the operator whose values decide its size
+    follow: list[str] = []  # results without a shape of what reads those
     scratch: dict[str, None] = {}
     given = find_scratch_inputs(model)
     for first, subgraph in zip(model.first, model.subgraphs, strict=False):
         for index, operator in _find_decided_by_data(subgraph):
             decided[subgraph.tensors[index].name] = operator.type
+        loose = find_loose(subgraph)
+        for operator in subgraph.operators:
+            if not loose.isdisjoint(operator.inputs):
+                follow += [subgraph.tensors[i].name for i in _find_bare(operator, subgraph)]
         for operator in filter(lambda each: is_custom(each.type), subgraph.operators):
-            results = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
-            bare |= {each.name: operator.type for each in results if not each.shape}
+            results = _find_bare(operator, subgraph)
+            bare |= {subgraph.tensors[i].name: operator.type for i in results}
             if given.isdisjoint(first + i for i in operator.inputs):
                 scratch[operator.type] = None
     if bare:
@@ -56,7 +61,7 @@ def note_sizes(model: Model) -> Iterator[Note]:
             f"the file stores no shape for results of custom operators ({types}): their sizes are "
             "known only to the kernel, and one element of each is planned, as in TFLM"
         )
-        yield Note(Code.NOT_PLANNED, text, tuple(bare))
+        yield Note(Code.NOT_PLANNED, text, tuple(dict.fromkeys((*bare, *follow))))
     if decided:
         types = listed(dict.fromkeys(decided.values()), quote=False)
         text = (
@@ -74,6 +79,24 @@ def note_sizes(model: Model) -> Iterator[Note]:
     if heap:
         text = "strings and variants are not planned: their sizes are known only at run time"
         yield Note(Code.NOT_PLANNED, text, tuple(heap))
+
+
+def find_loose(subgraph: SubGraph) -> set[int]:
+    """Return the tensors whose sizes only the run knows, whatever the file stores for them.
+
+    These are results of custom operators for which no shape is stored, what is made of them if no
+    shape is stored for it either, and results whose sizes depend on data.
+    """
+    found = {index for index, _ in _find_decided_by_data(subgraph)}
+    for operator in subgraph.operators:
+        if is_custom(operator.type) or not found.isdisjoint(operator.inputs):
+            found.update(_find_bare(operator, subgraph))
+    return found
+
+
+def _find_bare(operator: OperatorInfo, subgraph: SubGraph) -> list[int]:
+    """Return the results of an operator for which the file stores no shape."""
+    return [i for i in operator.outputs if i >= 0 and not subgraph.tensors[i].shape]
 
 
 def _find_decided_by_data(subgraph: SubGraph) -> Iterator[tuple[int, OperatorInfo]]:
