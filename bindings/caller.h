@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,13 @@ using RoundTracer =
     nb::typed<nb::callable, void(double, std::string, std::string, std::string, Bytes, Bytes,
                                  std::optional<Bytes>, std::int64_t, std::int64_t, std::string)>;
 
+// Whether all searches that a thread begins end at once, as after Ctrl-C. memplan.solvers.stopping
+// sets it for as long as one question lasts, which may take many searches.
+inline std::atomic<bool>& stop_of_thread() {
+  thread_local std::atomic<bool> stop{false};
+  return stop;
+}
+
 // The callbacks from the core to its caller while the GIL is released. Ctrl-C ends the search with
 // the best plan, also while `watcher`, `tracer` or a policy runs. An exception of one of these, or
 // of another signal handler, is stored and thrown when the search has ended.
@@ -37,6 +45,7 @@ class Caller {
   bool stops() {
     const nb::gil_scoped_acquire gil;
     if (!interrupted_ && !raised_ && PyErr_CheckSignals() != 0) take(nb::python_error());
+    interrupted_ = interrupted_ || stop_;  // a signal handler may have set it just now
     return interrupted_ || raised_;
   }
   // Runs a function with the GIL, unless the search is to end; stores its exception.
@@ -83,6 +92,7 @@ class Caller {
 
   std::optional<Watcher> watcher_;
   std::optional<RoundTracer> tracer_;
+  const std::atomic<bool>& stop_ = stop_of_thread();  // of the caller, not of a worker
   bool interrupted_ = false;
   std::optional<nb::python_error> raised_;
 };

@@ -248,6 +248,9 @@ NB_MODULE(_core, m) {
         nb::sig("def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]"),
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
   m.def("version", [] { return MEMPLAN_VERSION; });
+  m.def(
+      "set_stopped", [](bool stopped) { py::stop_of_thread() = stopped; }, "stopped"_a,
+      "Whether all searches that this thread begins end at once, as after Ctrl-C.");
   m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
   py::bind_solvers(m);
   py::bind_learning(m);

@@ -76,6 +76,11 @@ def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]:
 
 def version() -> str: ...
 
+def set_stopped(stopped: bool) -> None:
+    """
+    Whether all searches that this thread begins end at once, as after Ctrl-C.
+    """
+
 def greedy_orders() -> list[str]:
     """The names that the option `orders` may have."""
 

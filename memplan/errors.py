@@ -79,6 +79,10 @@ class CapacityError(PlanError):
     """What was found needs more than there is, so nothing was written; less is not ruled out."""
 
 
+class NoPlanError(PlanError):
+    """A search ended with neither a plan nor a proof that there is none; more time may find one."""
+
+
 class ProofError(MemplanError):
     """A proof that is not valid; the sentence says what is wrong with it.
 

@@ -21,6 +21,7 @@ from memplan.notes import Note
 from memplan.pipeline import Arranged, Writer, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sizes import parse_size
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
 from memplan.sources.tflite.boards import Board, find_board
@@ -164,6 +165,12 @@ class FittedMemories:
     files: Mapping[str, bytes]
 
     @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended a search; this is the best so far."""
+        housed = self.housed is not None and self.housed.found.interrupted
+        return self.alone.interrupted or housed
+
+    @property
     def notes(self) -> tuple[Note, ...]:
         """What was assumed."""
         return self.alone.notes if self.housed is None else self.housed.notes
@@ -223,37 +230,38 @@ def fit_memories(
         Options(dims=dict(dims or {}), board=place),
         allow_refused=allow_refused,
     )
-    alone = _pull_levers(
-        writer,
-        fast.capacity,
-        allow_inexact,
-        max_extra=MAX_EXTRA if max_extra is None else max_extra,
-        pure=pure,
-        timeout=timeout,
-        nodes=nodes,
-    )
-    if alone.fits and not allowed:
-        if not allow_inexact:
-            alone.require_equal()
-        suffix = ".tflite" if is_tflite else ".h"
-        return FittedMemories(alone, None, {f"{name}{suffix}": alone.data})
-    # Offsets in the file are of one arena.
-    variants = [replace(alone.given, loaded=writer.bare(alone.given))]
-    if alone.plain.variant.order is not None:
-        variants.append(alone.plain.variant)
-    housed = house(
-        writer,
-        variants,
-        memories,
-        allowed,
-        name=name,
-        board=place,
-        reads=reads,
-        residency=residency,
-        timeout=timeout,
-        nodes=nodes,
-    )
-    return FittedMemories(alone, housed, housed.files)
+    with stoppable():
+        alone = _pull_levers(
+            writer,
+            fast.capacity,
+            allow_inexact,
+            max_extra=MAX_EXTRA if max_extra is None else max_extra,
+            pure=pure,
+            timeout=timeout,
+            nodes=nodes,
+        )
+        if alone.fits and not allowed:
+            if not allow_inexact:
+                alone.require_equal()
+            suffix = ".tflite" if is_tflite else ".h"
+            return FittedMemories(alone, None, {f"{name}{suffix}": alone.data})
+        # Offsets in the file are of one arena.
+        variants = [replace(alone.given, loaded=writer.bare(alone.given))]
+        if alone.plain.variant.order is not None:
+            variants.append(alone.plain.variant)
+        housed = house(
+            writer,
+            variants,
+            memories,
+            allowed,
+            name=name,
+            board=place,
+            reads=reads,
+            residency=residency,
+            timeout=timeout,
+            nodes=nodes,
+        )
+        return FittedMemories(alone, housed, housed.files)
 
 
 def _take(model: Any, dims: Mapping[str, int] | None) -> Path | Loaded:

@@ -21,7 +21,7 @@ from itertools import islice
 import numpy as np
 
 from memplan import solvers
-from memplan.errors import MemplanError, listed, quoted
+from memplan.errors import MemplanError, NoPlanError, listed, quoted
 from memplan.graph import Layout
 from memplan.graph.paths import (
     BEFORE_RUN,
@@ -37,6 +37,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
 from memplan.solvers.refereed import NODES, check_plan, quick_plan
+from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded
 from memplan.sources.loaded import explain_bare, make_labels
 
@@ -100,6 +101,8 @@ class PathPlans:
     single
         Whether the paths are those that make a single choice, because more than 16 paths make all
         choices.
+    interrupted
+        Whether Ctrl-C ended the search; these are the best plans so far.
     """
 
     choices: tuple[Choice, ...]
@@ -108,6 +111,7 @@ class PathPlans:
     paths: tuple[PathPlan, ...]
     complete: bool
     single: bool = False
+    interrupted: bool = False
 
     @property
     def peak(self) -> int:
@@ -146,6 +150,7 @@ def list_choices(loaded: Loaded) -> tuple[Choice, ...]:
     return find_choices(loaded.layout.graph, loaded.layout.lives)
 
 
+@stoppable()
 def plan_paths(
     loaded: Loaded,
     paths: Iterable[Mapping[str, str]] | None = None,
@@ -187,8 +192,8 @@ def plan_paths(
         as named; if a path is named twice, contradicts itself, or is never chosen because another
         one is chosen earlier; if a condition is computed inside a program on several streams,
         whose operators have no one order; and if no plan was found within the budget.
-    Interrupted
-        On Ctrl-C.
+    KeyboardInterrupt
+        On Ctrl-C before there are plans; after that, the best ones are returned.
     """
     solve = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
     free = replace(loaded, problem=loaded.problem.with_capacity(None))
@@ -229,7 +234,7 @@ def plan_paths(
     _refuse_unreachable(made)
     single = paths is None and every is None
     begun = replace(conservative, plan=fallback)
-    return PathPlans(choices, conservative, begun, tuple(made), complete, single)
+    return PathPlans(choices, conservative, begun, tuple(made), complete, single, is_stopped())
 
 
 @dataclass(frozen=True)
@@ -347,7 +352,7 @@ def _offsets(plan: Plan) -> Column:
 
 def _peak(plan: Plan) -> int:
     if plan.peak is None:
-        raise MemplanError(
+        raise NoPlanError(
             f"no plan of a path was found ({plan.status}); allow more nodes or more time"
         )
     return plan.peak

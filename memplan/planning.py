@@ -24,7 +24,8 @@ from memplan.problem import Asked, Problem, problem_of
 from memplan.referee import verify
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
-from memplan.solvers.refereed import check_plan
+from memplan.solvers.refereed import find_plan
+from memplan.solvers.stopping import is_asked, is_stopped, stoppable
 from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
 from memplan.sources.loaded import note_limit
 from memplan.sources.options import Options
@@ -179,7 +180,7 @@ def plan_model(
     Raises
     ------
     PlanningInterrupted
-        On Ctrl-C, with the best plan so far.
+        On Ctrl-C, with the best plan so far. As a part of another question it is returned.
     MemplanError
         As `memplan.load` and `memplan.solve` do.
 
@@ -196,11 +197,11 @@ def plan_model(
     if proof is not None and (in_place or possible[-1].in_place):
         raise MemplanError("a proof is of one problem; leave in-place choices out, or the proof")
     best: Planned | None = None
-    for place, layout in enumerate(possible):
-        share, interrupted = budget.share(len(possible) - place), False
-        share = _leave_to_referee(share, layout.problem)
-        try:
-            plan = solvers.solve(
+    is_part = is_asked()
+    with stoppable() as stop:
+        for place, layout in enumerate(possible):
+            share = _leave_to_referee(budget.share(len(possible) - place), layout.problem)
+            plan = find_plan(
                 layout.problem,
                 solver,
                 objective,
@@ -212,19 +213,19 @@ def plan_model(
                 proof=proof,
                 **options,
             )
-        except Interrupted as stop:
-            plan, interrupted = stop.plan, True
-        budget.spend(plan, share)
-        check_plan(layout.problem, plan)
-        if best is None or _is_better(plan, best.plan):
-            best = Planned(layout, plan)
-        best = replace(best, seconds=budget.elapsed)
-        if interrupted:
-            raise PlanningInterrupted(_with_limit(best))
-        if plan.has_offsets and layout.problem.capacity is not None and objective in (None, "fit"):
-            break  # the objective is a fit, and this plan fits
+            budget.spend(plan, share)
+            if best is None or _is_better(plan, best.plan):
+                best = Planned(layout, plan)
+            if stop.is_set:
+                break
+            is_fit = layout.problem.capacity is not None and objective in (None, "fit")
+            if plan.has_offsets and is_fit:
+                break  # the objective is a fit, and this plan fits
     assert best is not None  # there is at least one layout
-    return _with_limit(best)
+    best = _with_limit(replace(best, seconds=budget.elapsed))
+    if stop.is_set and not is_part:
+        raise PlanningInterrupted(best)
+    return best
 
 
 _REFEREE = 2e-6  # seconds for each buffer
@@ -419,7 +420,7 @@ def place_states(loaded: Loaded, plan: Plan) -> tuple[Problem, Plan]:
 
 
 class SharedBudget:
-    """A budget of time and nodes that several searches share."""
+    """A budget of time and nodes that several searches share; after Ctrl-C no time is left."""
 
     def __init__(self, timeout: float | None, nodes: int | None) -> None:
         self._begun = time.perf_counter()
@@ -433,7 +434,7 @@ class SharedBudget:
 
     def share(self, searches: int) -> Budget:
         """Return the budget of the next search, if so many searches share what is left."""
-        timeout, nodes = self._timeout, self._nodes
+        timeout, nodes = 0.0 if is_stopped() else self._timeout, self._nodes
         return Budget(
             None if timeout is None else max(0.0, timeout - self.elapsed) / searches,
             None if nodes is None else max(1, nodes // searches),

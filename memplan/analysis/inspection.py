@@ -242,9 +242,12 @@ def _move_out(loaded: Loaded, capacity: int, nodes: int, timeout: float | None) 
     """Choose what lies in a second memory; `None` if that is not possible."""
     memories = (Memory("inside", capacity, read=0, write=0), Memory("outside"))
     try:
-        return assign(loaded, memories, nodes=nodes, timeout=timeout)
+        found = assign(loaded, memories, nodes=nodes, timeout=timeout)
     except MemplanError:
         return None
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return found
 
 
 def _choose_failures(loaded: Loaded) -> list[Failure]:

@@ -19,6 +19,7 @@ from memplan.problem.columns import Column
 from memplan.referee import verify_apart
 from memplan.solvers import native
 from memplan.solvers.limits import MAX_COUNT, MAX_SEED, check_seconds, check_whole
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded
 
 __all__ = ["Apart", "plan_apart", "search"]
@@ -166,7 +167,10 @@ def search(
         raise MemplanError(
             "penalties need a capacity: without one, all buffers lie apart and nothing is shared"
         )
-    answer = native.plan_apart(problem, *pairs, seconds=seconds, nodes=nodes, seed=seed)
+    with stoppable() as stop:
+        answer = native.plan_apart(problem, *pairs, seconds=seconds, nodes=nodes, seed=seed)
+        if answer.interrupted:
+            stop.set()
     status = Status(answer.status)
     ids = problem.ids
     penalties = {

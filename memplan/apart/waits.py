@@ -24,6 +24,7 @@ from memplan.plan import Plan, Status
 from memplan.planning import load_model
 from memplan.problem import Problem
 from memplan.referee import verify
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph
 from memplan.sources.loaded import explain_bare
 
@@ -64,6 +65,7 @@ class Waits:
         return f"<Waits: {len(self.arcs)} arcs, {self.lost} pairs of operators, {self.apart!r}>"
 
 
+@stoppable()
 def plan_waits(
     model: str | os.PathLike[str] | Loaded,
     *,

@@ -121,8 +121,7 @@ def run(
             output.console().print(parts.render_notes(loaded.notes))
         if plan.has_offsets:
             output.tell_written(sharing.sync, out)
-    if found.interrupted:
-        output.message(f"interrupted: {found.status}, not proved")
+    output.tell_interrupted(found.interrupted, found.status)
     for path in (sharing.sync, out):
         if path is not None and not plan.has_offsets:
             output.message(f"no plan was found; {path} was not changed")

@@ -266,6 +266,7 @@ def _make_plan(
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.planning import Planned, layout_of, plan_model
+    from memplan.solvers.stopping import stoppable
     from memplan.sources import detect
 
     if tflite and detect(input) != "tflite":
@@ -284,7 +285,9 @@ def _make_plan(
     loaded = reading.read_input(input, model=model, board=board)
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
-    found = plan_model(loaded, in_place=model.in_place, **vars(limits))
+    with stoppable() as stop:
+        found = plan_model(loaded, in_place=model.in_place, **vars(limits))
+    output.tell_interrupted(stop.is_set, found.plan.status)
     require_offsets(found)
     return found
 
@@ -308,6 +311,7 @@ def _write_paths(
     reading.require_unit(budget, loaded)
     asked = paths.arguments(limits.nodes)
     found = plan_paths(loaded, **asked, in_place=model.in_place, timeout=limits.timeout)
+    output.tell_interrupted(found.interrupted, "the best so far")
     check_budget(budget, found.peak)
     formats.write_files({header: write_paths_header(found, name=name).encode()})
     output.tell_written(header)

@@ -58,6 +58,7 @@ def write_arranged(
     reading.refuse_notes(input, notes if model.strict else ())
     formats.write_files({out: found.data})
     output.tell_written(out)
+    output.tell_interrupted(found.interrupted, "the best so far")
     if asked["again"]:
         _show_again(found)
     if asked["bands"]:

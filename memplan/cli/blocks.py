@@ -71,12 +71,14 @@ def report(
         if found.notes:
             output.console().print(parts.render_notes(found.notes))
         output.tell_written(*files)
+    output.tell_interrupted(found.interrupted, found.status)
 
 
 def _summarise(found: Blocks, loaded: Loaded, files: list[str]) -> dict[str, Any]:
     return {
         "source": loaded.source,
         "status": str(found.status),
+        "interrupted": found.interrupted,
         "limit": found.limit,
         "count": found.count,
         "count_bound": found.count_bound,

@@ -167,12 +167,14 @@ def _show(found: Envelope, *, as_json: bool) -> None:
         from memplan.view.words.envelope import describe_envelope
 
         output.console().print(describe_envelope(found))
+    output.tell_interrupted(found.interrupted, found.status)
 
 
 def _summarise(found: Envelope) -> dict[str, Any]:
     columns = zip(found.range.names, found.range.points.T.tolist(), strict=True)
     return {
         "status": str(found.status),
+        "interrupted": found.interrupted,
         "open": found.open,
         "where": list(found.range.conditions),
         "sizes": dict(columns),

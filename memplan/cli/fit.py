@@ -107,8 +107,9 @@ def command(
         from memplan.view.words.fitting import describe_arranged
 
         output.console().print(describe_arranged(found, written))
+    output.tell_interrupted(found.interrupted, "the best so far")
     if not found.fits:
-        raise typer.Exit(output.INFEASIBLE)
+        raise typer.Exit(output.INTERRUPTED if found.interrupted else output.INFEASIBLE)
 
 
 def _fit_memories(
@@ -145,6 +146,7 @@ def _fit_memories(
         from memplan.view.words.fitting import describe_memories
 
         output.console().print(describe_memories(found, memories, [*files]))
+    output.tell_interrupted(found.interrupted, "the best so far")
 
 
 def suggest(path: str, loaded: Loaded, capacity: int | None, dim: list[str] | None = None) -> str:
@@ -186,6 +188,7 @@ def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:
     return {
         "model": Path(found.name).name,
         "capacity": found.capacity,
+        "interrupted": found.interrupted,
         "fits": found.fits if found.capacity is not None else None,
         "arena": found.arena,
         "how": found.best.written.how,

@@ -168,6 +168,7 @@ def run(
         if loaded.notes:
             output.console().print(parts.render_notes(loaded.notes))
         output.tell_written(*files)
+    output.tell_interrupted(found.interrupted, found.status)
 
 
 def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
@@ -231,6 +232,7 @@ def summarise(found: Assigned) -> dict[str, Any]:
     rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
     return {
         "status": str(found.status),
+        "interrupted": found.interrupted,
         "traffic": found.traffic,
         "lower_bound": found.bound,
         "gap": found.gap,

@@ -78,6 +78,12 @@ def message(text: str) -> None:
         _drop(sys.stderr)
 
 
+def tell_interrupted(interrupted: bool, status: str) -> None:
+    """Say that Ctrl-C ended a search, if it did, and what is known of its answer."""
+    if interrupted:
+        message(f"interrupted: {status}{'' if status == 'optimal' else ', not proved'}")
+
+
 def exit_on_broken_pipe() -> NoReturn:
     """End quietly, because the program that read the results has closed its end."""
     _drop(sys.stdout)

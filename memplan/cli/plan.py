@@ -291,8 +291,7 @@ def command(
     if not (as_json or quiet):
         has_proof = bool(found.stats.get("proof"))
         output.tell_written(out if found.has_offsets else None, proof if has_proof else None, trace)
-    if interrupted:
-        output.message(f"interrupted: {found.status}, not proved")
+    output.tell_interrupted(interrupted, found.status)
     advice = (
         None if board is not None else fit.suggest(input, loaded, constraints.capacity, model.dim)
     )

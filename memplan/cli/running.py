@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from memplan.cli import output
-from memplan.errors import CapacityError, InfeasibleError, MemplanError
+from memplan.errors import CapacityError, InfeasibleError, MemplanError, NoPlanError
 
 __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 
@@ -290,8 +290,7 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
         return _finish(app, program, arguments)
     except MemplanError as error:
         output.message(str(error))
-        too_small = isinstance(error, (InfeasibleError, CapacityError))
-        return output.INFEASIBLE if too_small else output.BAD_INPUT
+        return _find_code(error)
     except typer.Abort:
         return output.INTERRUPTED
     except _ClickException as error:
@@ -304,6 +303,13 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
         traceback.print_exc()
         output.message("this is a defect of memplan; please report it with the lines above")
     return output.DEFECT
+
+
+def _find_code(error: MemplanError) -> int:
+    """Return the exit code of an error: what is proved, what is not known, and a user's mistake."""
+    if isinstance(error, (InfeasibleError, CapacityError)):
+        return output.INFEASIBLE
+    return output.UNKNOWN if isinstance(error, NoPlanError) else output.BAD_INPUT
 
 
 def _finish(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:

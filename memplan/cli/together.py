@@ -132,6 +132,7 @@ def run(
         if notes:
             output.console().print(parts.render_notes(tuple(notes.values())))
         output.tell_written(*files.values())
+    output.tell_interrupted(found.interrupted, found.plan.status)
 
 
 def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:
@@ -146,6 +147,7 @@ def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:
 def _summarise(found: Planned, files: dict[str, str], beside: Sequence[int]) -> dict[str, Any]:
     return {
         "status": str(found.plan.status),
+        "interrupted": found.interrupted,
         "peak": found.peak,
         "lower_bound": found.plan.lower_bound,
         "capacity": found.problem.capacity,

@@ -261,10 +261,13 @@ def _solve(
     Plans that are shown side by side are of one layout: that of the first one.
     """
     from memplan.planning import Planned, plan_model
+    from memplan.solvers.stopping import stoppable
 
     free = loaded.problem.with_capacity(None)
     model = replace(loaded, problem=free) if in_place else free
-    found = plan_model(model, in_place=in_place, solver=solver, **vars(limits))
+    with stoppable() as stop:
+        found = plan_model(model, in_place=in_place, solver=solver, **vars(limits))
+    output.tell_interrupted(stop.is_set, found.plan.status)
     if not found.plan.has_offsets:
         output.message(f"{solver} found no plan in time, so it is left out")
         return None

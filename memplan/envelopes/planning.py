@@ -13,7 +13,7 @@ from memplan.envelopes.ranges import Range, Values
 from memplan.envelopes.reading import find_scenarios
 from memplan.envelopes.relations import Relation, carry_bound, find_pairs, measure_loads, relate
 from memplan.envelopes.sizes import Scenario
-from memplan.errors import MemplanError
+from memplan.errors import NoPlanError
 from memplan.notes import Note
 from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
@@ -22,6 +22,7 @@ from memplan.problem.columns import Column, frozen
 from memplan.problem.immutable import Immutable
 from memplan.referee import Layers, verify_envelope
 from memplan.solvers.refereed import NODES, quick_plan
+from memplan.solvers.stopping import stoppable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,6 +83,8 @@ class Envelope(Immutable):
         The assumptions and omissions of the reader of the model.
     seconds
         Wall time.
+    interrupted
+        Whether Ctrl-C ended the search; this is the best so far.
     """
 
     range: Range
@@ -95,6 +98,7 @@ class Envelope(Immutable):
     how: str
     notes: tuple[Note, ...] = ()
     seconds: float = 0.0
+    interrupted: bool = False
 
     def __len__(self) -> int:
         return len(self.peaks)
@@ -265,20 +269,24 @@ def envelope(
         left = budget.share(1).seconds
         found = quick_plan(problem, nodes=nodes, timeout=left, threads=threads, seed=seed)
         if not found.has_offsets:
-            raise MemplanError("no plan was found in time; allow more time or more nodes")
+            raise NoPlanError("no plan was found in time; allow more time or more nodes")
         return found
+
+    def is_late() -> bool:
+        return budget.share(1).seconds == 0
 
     peaks = np.full(len(asked), np.iinfo(np.int64).max)
     bounds, chosen = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     layers: list[Layer] = []
-    for number, scenario in enumerate(scenarios):
-        work = _Search(number, scenario, len(layers), plan, lambda: budget.share(1).seconds == 0)
-        work.run()
-        peaks[scenario.rows], bounds[scenario.rows] = work.peaks, work.bounds
-        chosen[scenario.rows] = work.chosen
-        layers += work.layers
-    problem = join_scenarios(scenarios)
-    fixed = _with_range(problem, plan(problem), asked, _tell_premise(scenarios))
+    with stoppable() as stop:
+        for number, scenario in enumerate(scenarios):
+            work = _Search(number, scenario, len(layers), plan, is_late)
+            work.run()
+            peaks[scenario.rows], bounds[scenario.rows] = work.peaks, work.bounds
+            chosen[scenario.rows] = work.chosen
+            layers += work.layers
+        problem = join_scenarios(scenarios)
+        fixed = _with_range(problem, plan(problem), asked, _tell_premise(scenarios))
     found = Envelope(
         asked,
         scenarios,
@@ -291,6 +299,7 @@ def envelope(
         how,
         notes,
         budget.elapsed,
+        stop.is_set,
     )
     found.verify()
     return found

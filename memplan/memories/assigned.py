@@ -91,6 +91,8 @@ class Assigned:
         that has room for all.
     seconds
         Wall time.
+    interrupted
+        Whether Ctrl-C ended the search; this is the best so far.
     """
 
     memories: tuple[Memory, ...]
@@ -105,6 +107,7 @@ class Assigned:
     steps: Mapping[str, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
     prices: tuple[tuple[Price, ...], ...] = ()
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def gap(self) -> float:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, NoPlanError
 from memplan.memories.accesses import Access, Given, Times, find_kept, list_accesses, sum_bytes
 from memplan.memories.assigned import Assigned
 from memplan.memories.memory import (
@@ -26,6 +26,7 @@ from memplan.plan import Status
 from memplan.planning import SharedBudget, load_model
 from memplan.problem import Asked
 from memplan.referee import verify_assigned
+from memplan.solvers.stopping import is_stopped, stoppable
 
 __all__ = ["assign"]
 
@@ -80,10 +81,12 @@ def assign(
         One sentence: for names that are unknown or of two memories, numbers that are not whole or
         out of range, a memory that costs more than a later one, a base that alignments do not
         divide.
-    PlanError
-        If what must be in a memory does not fit there, or no assignment was found.
-    Interrupted
-        On Ctrl-C.
+    InfeasibleError
+        If it is proved that what must be in a memory does not fit there.
+    NoPlanError
+        If no assignment was found.
+    KeyboardInterrupt
+        On Ctrl-C before there is an assignment; after that, the best one is returned.
 
     Examples
     --------
@@ -113,11 +116,12 @@ def assign(
     accessed = sum_bytes(timed)
     whole, unit = with_whole_costs(given)
     question = Question(problem, whole, accessed, may, pairs)
-    if residency:
-        free = [each if is_free else () for each, is_free in zip(timed, moves, strict=True)]
-        found = _find_moves(question, timeout, nodes, free)
-    else:
-        found = find_assignment(question, timeout, nodes)
+    with stoppable() as stop:
+        if residency:
+            free = [each if is_free else () for each, is_free in zip(timed, moves, strict=True)]
+            found = _find_moves(question, timeout, nodes, free)
+        else:
+            found = find_assignment(question, timeout, nodes)
     named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
     by_id = dict(zip(problem.ids, accessed, strict=True))
     moved = {each.buffer for each in found.stretches}
@@ -147,6 +151,7 @@ def assign(
             for prices in found.prices
         ),
         seconds=time.perf_counter() - begun,
+        interrupted=stop.is_set,
     )
 
 
@@ -159,7 +164,12 @@ def _find_moves(
     """Return the best of an assignment in which buffers move, and of one in which they stay."""
     budget = SharedBudget(timeout, None)  # each of them has all nodes
     still = find_assignment(question, budget.share(4).seconds, nodes)
-    moved = find_assignment(question, budget.share(1).seconds, nodes, accesses)
+    if is_stopped():
+        return replace(still, bound=0)
+    try:
+        moved = find_assignment(question, budget.share(1).seconds, nodes, accesses)
+    except NoPlanError:
+        return replace(still, bound=0)
     if moved.traffic < still.traffic:
         return moved
     return replace(still, bound=min(still.traffic, moved.bound))

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from memplan import solvers
-from memplan.errors import InfeasibleError, PlanError
+from memplan.errors import InfeasibleError, NoPlanError
 from memplan.memories.block_bounds import count_blocks, list_moments, sum_profile
 from memplan.memories.block_boxes import Box, Boxes
 from memplan.memories.block_caps import Caps
@@ -22,7 +21,8 @@ from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
-from memplan.solvers.refereed import NODES
+from memplan.solvers.refereed import NODES, find_plan
+from memplan.solvers.stopping import is_stopped
 
 __all__ = ["BlockSearch", "Placed"]
 
@@ -109,7 +109,7 @@ class BlockSearch:
         ------
         InfeasibleError
             If an item fits into no block.
-        PlanError
+        NoPlanError
             If one fits only into the block of a larger one, and no plan was found.
         """
         alone = None
@@ -140,7 +140,7 @@ class BlockSearch:
             count = count + 1 if count < self.count_bound + _NEAR else count + count // 4 + 1
         alone = alone or self._place_alone()
         if alone is None:
-            raise PlanError(
+            raise NoPlanError(
                 f"a buffer fits only into the block of a larger one, as the limit of a block is "
                 f"{self._limit} bytes, and no such plan was found"
             )
@@ -246,7 +246,7 @@ class BlockSearch:
         problem, highest = self._problem, self._caps.highest
         block, offset = np.zeros(len(problem), np.int64), np.zeros(len(problem), np.int64)
         for number, rows in enumerate(self._caps.items):
-            plan = solvers.solve(problem.subset(rows))
+            plan = find_plan(problem.subset(rows))
             if plan.offsets is None or (plan.peak or 0) > self._caps.find_most(rows):
                 if plan.has_offsets and plan.lower_bound <= highest:
                     return None
@@ -267,7 +267,7 @@ class BlockSearch:
             nodes = NODES
         if nodes is not None:
             share = replace(share, nodes=min(nodes, share.nodes or nodes))
-        plan = solvers.solve(problem, objective=objective, budget=share, **self._search)
+        plan = find_plan(problem, objective=objective, budget=share, **self._search)
         self._budget.spend(plan, share)
         return plan
 
@@ -291,10 +291,10 @@ class BlockSearch:
         """Make the blocks smaller, until they are proved to be the least or the budget ends."""
         count = len(self.best.heights)
         self.total_bound = self._bound_total() if count else 0
-        if self._meets_bound():
+        if self._is_done():
             return
         self._try_last(self._caps.list_caps(count), count - 1)
-        if not self._meets_bound():
+        if not self._is_done():
             found = self._share_out(count, self.best.total)
             self._take(found or self.best)
         for falling in (False, True):
@@ -302,7 +302,7 @@ class BlockSearch:
                 before = self.best.total
                 order = np.argsort(self.best.heights, kind="stable").tolist()
                 for number in order[::-1] if falling else order:
-                    if self._meets_bound():
+                    if self._is_done():
                         return
                     self._try_last(self.best.heights, number)
                 if self.best.total == before:
@@ -317,6 +317,8 @@ class BlockSearch:
         heap = [(0, 0, Box(low, tuple(self._caps.list_caps(count))))]
         made, open_least = 1, self.best.total
         while heap and self._questions > 0 and len(self.best.heights) == count:
+            if is_stopped():
+                break
             least, _, box = heappop(heap)
             if least >= self.best.total:
                 heap.clear()
@@ -328,7 +330,7 @@ class BlockSearch:
                 parts = [tight]  # its turn comes later
             else:
                 self.total_bound = max(self.total_bound, min(least, open_least))
-                if self._meets_bound():
+                if self._is_done():
                     return
                 settled = self._settle(tight)
                 if settled is None:
@@ -382,8 +384,9 @@ class BlockSearch:
         columns += [own.pin[own.pin != NONE]]
         return gcd(*(int(each) for column in columns for each in np.unique(np.abs(column)))) or 1
 
-    def _meets_bound(self) -> bool:
-        return self.best.total <= self.total_bound
+    def _is_done(self) -> bool:
+        """Return whether the blocks are the least, or Ctrl-C has ended the search for them."""
+        return self.best.total <= self.total_bound or is_stopped()
 
     def _try_last(self, heights: Sequence[int], number: int) -> None:
         """Lay a block last, beside others of these heights, and keep the plan if it is smaller."""

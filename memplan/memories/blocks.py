@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, MemplanError, PlanError
+from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.memories.block_caps import Caps
 from memplan.memories.block_search import BlockSearch, Placed
 from memplan.notes import Code, Note
@@ -26,6 +26,7 @@ from memplan.problem import Asked, Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.referee import verify_blocks
 from memplan.solvers.limits import check_whole
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded
 
 __all__ = ["Blocks", "plan_blocks"]
@@ -52,6 +53,8 @@ class Blocks:
         Proved: no plan in as many blocks has fewer bytes.
     seconds
         Wall time.
+    interrupted
+        Whether Ctrl-C ended the search; this is the best so far.
     """
 
     problem: Problem
@@ -61,6 +64,7 @@ class Blocks:
     total_bound: int
     notes: tuple[Note, ...] = ()
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def count(self) -> int:
@@ -150,7 +154,10 @@ def plan_blocks(
     ------
     MemplanError
         One sentence: for a missing limit, for a pin that is beyond every block or a buffer that
-        has no room beside the reserved ranges, or if no plan was found within the capacity.
+        has no room beside the reserved ranges; an `InfeasibleError` or a `NoPlanError` if no plan
+        is, or was found, within the capacity.
+    KeyboardInterrupt
+        On Ctrl-C before there is a plan; after that, the best one is returned.
 
     Examples
     --------
@@ -171,20 +178,22 @@ def plan_blocks(
     limit = check_whole(limit, "limit", 1, MAX_BYTES)
     begun = time.perf_counter()
     search = BlockSearch(problem, limit, SharedBudget(timeout, nodes), threads=threads, seed=seed)
-    search.find_count()
-    search.shrink()
-    found = Blocks(
-        problem,
-        limit,
-        _list_plans(problem, limit, search.best),
-        search.count_bound,
-        search.total_bound,
-        (*_settle_notes(loaded, limit), *_list_large(problem, limit)),
-        seconds=time.perf_counter() - begun,
-    )
-    found.verify()
-    if problem.capacity is not None and found.total > problem.capacity:
-        raise _explain(found, problem.capacity)
+    with stoppable() as stop:
+        search.find_count()
+        search.shrink()
+        found = Blocks(
+            problem,
+            limit,
+            _list_plans(problem, limit, search.best),
+            search.count_bound,
+            search.total_bound,
+            (*_settle_notes(loaded, limit), *_list_large(problem, limit)),
+            seconds=time.perf_counter() - begun,
+            interrupted=stop.is_set,
+        )
+        found.verify()
+        if problem.capacity is not None and found.total > problem.capacity:
+            raise _explain(found, problem.capacity)
     return found
 
 
@@ -230,7 +239,7 @@ def _explain(found: Blocks, capacity: int) -> PlanError:
         return InfeasibleError(
             f"proved: the buffers do not fit into {few} with {capacity} bytes in all"
         )
-    return PlanError(
+    return NoPlanError(
         f"no plan in {few} with {capacity} bytes in all was found; they need at least "
         f"{found.total_bound}"
     )

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from memplan import solvers
 from memplan.memories.filling import Filling
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
+from memplan.solvers.refereed import find_plan
 
 __all__ = ["mend_memory"]
 
@@ -127,7 +127,7 @@ class _Mending:
                 alignment=filling.unit[units[keep]],
                 pin=pin,
             ).with_capacity(filling.capacity)
-            plan = solvers.solve(
+            plan = find_plan(
                 asked, objective="fit", nodes=self._nodes, timeout=self._seconds(), threads=1
             )
             if plan.offsets is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from memplan.errors import PlanError
 from memplan.memories import Assigned, Memory, assign
 from memplan.planning import layouts
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded
 
 __all__ = ["assign_layouts"]
@@ -32,11 +34,15 @@ def assign_layouts(
     """
     found: list[Assigned] = []
     failed: list[PlanError] = []
-    for layout in layouts(loaded, in_place=in_place):
-        try:
-            found.append(assign(layout, memories, **asked))
-        except PlanError as error:
-            failed.append(error)
-    if not found:
-        raise failed[0]
-    return min(found, key=lambda each: each.traffic)
+    with stoppable() as stop:
+        for layout in layouts(loaded, in_place=in_place):
+            try:
+                found.append(assign(layout, memories, **asked))
+            except PlanError as error:
+                failed.append(error)
+            if stop.is_set and found:
+                break
+        if not found:
+            raise failed[0]
+    best = min(found, key=lambda each: each.traffic)
+    return replace(best, interrupted=stop.is_set)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from memplan import _core, solvers
-from memplan.errors import InfeasibleError, MemplanError, PlanError, listed, quoted
+from memplan import _core
+from memplan.errors import InfeasibleError, MemplanError, NoPlanError, listed, quoted
 from memplan.memories.accesses import Access
 from memplan.memories.assigned import Price, Stretch
 from memplan.memories.filling import Filling, fill_memory, is_simple
@@ -30,7 +30,8 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
 from memplan.solvers.limits import MAX_COUNT, check_whole
-from memplan.solvers.refereed import check_plan, quick_plan
+from memplan.solvers.refereed import check_plan, find_plan, quick_plan
+from memplan.solvers.stopping import note_interrupt
 
 __all__ = ["Found", "choose_items", "find_assignment"]
 
@@ -77,7 +78,7 @@ def find_assignment(
 
     Raises
     ------
-    PlanError
+    InfeasibleError, NoPlanError
         If what must be in a memory does not fit there, or no assignment was found in time.
     """
     return _Search(question, timeout, nodes, accesses).find()
@@ -96,13 +97,21 @@ def choose_items(
 ) -> tuple[int, Column]:
     """Return what the best items of one memory are worth, and which they are; -1 without any."""
     alone = np.arange(len(start), dtype=np.int32)
-    choice = _core.choose(
+    choice = _ask(
         *(start, end, bytes, worth, np.zeros_like(alone), alone, must.astype(np.uint8)),
         *([room], refused, seconds, nodes),
     )
     if not Status(choice.status).has_plan:
         return -1, np.zeros(0, np.int64)
     return choice.worth, np.flatnonzero(np.asarray(choice.chosen))
+
+
+def _ask(*given: Any) -> _core.Choice:
+    """Return what the core chooses; Ctrl-C ends the question with it."""
+    choice = _core.choose(*given)
+    if choice.interrupted and not note_interrupt():
+        raise KeyboardInterrupt
+    return choice
 
 
 class _Search:
@@ -170,10 +179,7 @@ class _Search:
         """Ask whether what is in a memory fits there."""
         if part.capacity is None:
             return quick_plan(part, nodes=_NODES_OF_LOW_PEAK, timeout=self._seconds)
-        plan = solvers.solve(
-            part, objective="fit", timeout=self._seconds, nodes=self._nodes_of_plan
-        )
-        return check_plan(part, plan)
+        return find_plan(part, objective="fit", timeout=self._seconds, nodes=self._nodes_of_plan)
 
     def _plan(self, part: Problem) -> tuple[Plan, Plan | None]:
         """Return a plan that fits, or the answer that there is none, and a plan that is too high.
@@ -339,7 +345,7 @@ class _Search:
             -(-item.bytes // room[memory][1]) * room[memory][1]
             for item, memory in zip(places.item, places.memory, strict=True)
         ]
-        choice = _core.choose(
+        choice = _ask(
             np.array([item.start for item in places.item], np.int64),
             np.array([item.end for item in places.item], np.int64),
             np.array(size, np.int64),
@@ -496,7 +502,7 @@ class _Search:
         names = listed([question.memories[memory].name for memory in self._chosen_in])
         if is_proved:
             raise InfeasibleError(f"proved: {names} have no room for what may lie nowhere else")
-        raise PlanError(
+        raise NoPlanError(
             f"no assignment to {names} was found; give the search more time, or a memory more room"
         )
 

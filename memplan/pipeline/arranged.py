@@ -8,7 +8,7 @@ from memplan.errors import CapacityError, MemplanError
 from memplan.notes import Note
 from memplan.pipeline.writers import Comparison, Variant, Written, graph_of
 from memplan.plan import Plan
-from memplan.planning import Planned
+from memplan.planning import Planned, PlanningInterrupted
 from memplan.rewrite import Recomputed, Reordered, find_floor
 from memplan.rewrite.bands import Cut, Frontier, Point
 
@@ -88,7 +88,7 @@ class Arranged:
     seconds
         Wall time.
     interrupted
-        Whether Ctrl-C ended the search for the plan.
+        Whether Ctrl-C ended the search; this is the best so far.
     different
         The largest difference of the outputs of bands that were left out for it; see `arrange`.
     """
@@ -107,6 +107,18 @@ class Arranged:
     drafts: tuple[Draft, ...] = field(default=(), repr=False)
     interrupted: bool = False
     different: float | None = None
+
+    def require_whole(self) -> Arranged:
+        """Return this, for callers who cannot say that it is only the best so far.
+
+        Raises
+        ------
+        PlanningInterrupted
+            If Ctrl-C ended the search.
+        """
+        if self.interrupted:
+            raise PlanningInterrupted(self.planned)
+        return self
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich

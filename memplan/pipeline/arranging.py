@@ -20,6 +20,7 @@ from memplan.pipeline.run import Run
 from memplan.pipeline.writers import Writer
 from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA
+from memplan.solvers.stopping import is_stopped, stoppable
 
 __all__ = ["arrange", "plan_again", "plan_in_order"]
 
@@ -85,6 +86,8 @@ def arrange(
     GraphError, MemplanError
         As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
         writer refuses the program.
+    KeyboardInterrupt
+        On Ctrl-C before there is a plan; after that, the best program so far is returned.
     """
     if again and not (first_fit or writer.runs_again):
         raise MemplanError(f"{writer.name}: its runtime runs no copies of operators")
@@ -97,23 +100,25 @@ def arrange(
                 raise
             bands, missing = False, str(error)
     run = Run(writer, capacity, timeout, nodes, options, exact=exact)
-    if first_fit and not run.has_operators:
-        in_place = order = again = bands = False
-    if order and not first_fit:
-        run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
-    run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or again or bands else 1)
-    if order and not (first_fit and run.fits):
-        run.reorder(in_place=in_place, pure=tuple(pure))
-    plain, fitted = run.best, run.fits
-    if max_extra is None:
-        max_extra = MAX_EXTRA if capacity is None else inf
-    if again and capacity is not None and not fitted and writer.runs_again:
-        run.run_again(in_place=in_place, order=order, max_extra=max_extra, pure=tuple(pure))
-    if bands and not fitted:
-        run.cut(plain, in_place=in_place, max_extra=max_extra)
-    if missing and run.has_operators and not run.fits:
-        run.note("bands", f"not tried: {missing}")
-    return run.finish(plain)
+    with stoppable():
+        if first_fit and not run.has_operators:
+            in_place = order = again = bands = False
+        if order and not first_fit:
+            run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
+        run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or again or bands else 1)
+        if order and not (first_fit and run.fits):
+            run.reorder(in_place=in_place, pure=tuple(pure))
+        plain, fitted = run.best, run.fits
+        if max_extra is None:
+            max_extra = MAX_EXTRA if capacity is None else inf
+        tries_more = not (fitted or is_stopped())
+        if again and capacity is not None and tries_more and writer.runs_again:
+            run.run_again(in_place=in_place, order=order, max_extra=max_extra, pure=tuple(pure))
+        if bands and tries_more and not is_stopped():
+            run.cut(plain, in_place=in_place, max_extra=max_extra)
+        if missing and run.has_operators and not run.fits:
+            run.note("bands", f"not tried: {missing}")
+        return run.finish(plain)
 
 
 def plan_in_order(
@@ -128,7 +133,7 @@ def plan_in_order(
     """Plan a program in the order with the least load, and in no other one.
 
     Where `arrange` raises, this returns what there is: its plan has no offsets if none was found
-    within the budget, and is the best so far on Ctrl-C.
+    within the budget.
 
     Parameters
     ----------
@@ -143,8 +148,9 @@ def plan_in_order(
         As `memplan.reorder` and `memplan.plan_model`.
     """
     run = Run(writer, None, timeout, nodes, options)
-    run.plan_in_order(in_place=in_place, pure=tuple(pure))
-    return run.finish(run.best)
+    with stoppable():
+        run.plan_in_order(in_place=in_place, pure=tuple(pure))
+        return run.finish(run.best)
 
 
 def plan_again(
@@ -181,5 +187,6 @@ def plan_again(
         As `memplan.recompute` and `memplan.plan_model`.
     """
     run = Run(writer, capacity, timeout, nodes, options)
-    run.plan_again(in_place=in_place, costs=costs, spill=spill, pure=tuple(pure))
-    return run.finish(run.best)
+    with stoppable():
+        run.plan_again(in_place=in_place, costs=costs, spill=spill, pure=tuple(pure))
+        return run.finish(run.best)

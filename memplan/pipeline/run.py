@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
 
-from memplan.errors import MemplanError, PlanError
+from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.pipeline.arranged import Arranged, Draft, Step
 from memplan.pipeline.writers import Comparison, Variant, Writer
 from memplan.plan import Plan, Status
-from memplan.planning import Planned, PlanningInterrupted, layouts, plan_model
+from memplan.planning import Planned, layouts, plan_model
 from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
 from memplan.rewrite.again import Costs, Limits, NoRunsError
 from memplan.rewrite.bands import WORK, Frontier, Point, find_frontier
 from memplan.sizes import require_unit
 from memplan.solvers.limits import check_seconds
+from memplan.solvers.stopping import is_stopped
 from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["Run"]
@@ -54,7 +55,6 @@ class Run:
         self._found: Reordered | None = None
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []
-        self._interrupted = False
         self.drafts: list[Draft] = []
         self.limits: list[Limits] = []  # what re-runs cost at least
 
@@ -75,6 +75,8 @@ class Run:
 
     def _left(self, parts: int) -> float | None:
         """Return the seconds of one of so many parts of what is left."""
+        if is_stopped():
+            return 0.0
         return None if self._until is None else max(self._until - time.perf_counter(), 0.0) / parts
 
     @contextmanager
@@ -108,7 +110,8 @@ class Run:
         if self._writer.takes_offsets:
             planned = self._plan(variant.loaded, in_place=in_place, parts=parts, nodes=nodes)
             if not planned.plan.has_offsets:
-                raise PlanError(
+                is_proved = planned.plan.status is Status.INFEASIBLE
+                raise (InfeasibleError if is_proved else NoPlanError)(
                     f"{self._writer.name}: no plan was found ({planned.plan.status}); nothing was "
                     "written"
                 )
@@ -119,11 +122,8 @@ class Run:
         return draft
 
     def _draft_anyway(self, variant: Variant, *, in_place: bool, extra: float = 0.0) -> Draft:
-        """Plan a program and write it, also without offsets, or with the best ones on Ctrl-C."""
-        try:
-            planned = self._plan(variant.loaded, in_place=in_place, parts=1)
-        except PlanningInterrupted as stop:
-            planned, self._interrupted = stop.planned, True
+        """Plan a program and write it, also without offsets."""
+        planned = self._plan(variant.loaded, in_place=in_place, parts=1)
         draft = Draft(variant, planned, self._writer.write(variant, planned), extra=extra)
         self.drafts.append(draft)
         return draft
@@ -392,7 +392,7 @@ class Run:
             self._capacity,
             time.perf_counter() - self._begun,
             tuple(self.drafts),
-            self._interrupted,
+            is_stopped(),
             self._different,
         )
 

@@ -26,6 +26,7 @@ from memplan.rewrite.bands import Cut, Frontier
 from memplan.rewrite.order import load_program
 from memplan.solvers import Interrupted
 from memplan.solvers.limits import MAX_COUNT, check_whole
+from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
 from memplan.sources import Loaded, lay_out_again, load
 
 __all__ = ["Tradeoff", "TradeoffPoint", "tradeoff"]
@@ -227,8 +228,8 @@ class _Search:
         self._begun = time.perf_counter()
         self._in_place, self._asked = in_place, asked
         self._run = Run(Plain(loaded), None, timeout, nodes, {})
-        self._interrupted = False
 
+    @stoppable()
     def find(self, points: int) -> Tradeoff:
         """Try levers for one capacity after the other, from the largest one."""
         run = self._run
@@ -246,7 +247,7 @@ class _Search:
             low = frontier.points[-1].arena
             tries += [(each, True) for each in _list_sizes(low, plain.arena, points)]
         for at, (size, in_bands) in enumerate(tries):
-            if self._interrupted:
+            if is_stopped():
                 break
             with run.aim(size, len(tries) - at):
                 self._try(size, plain if in_bands else None)
@@ -264,7 +265,7 @@ class _Search:
             whole.gains_nothing,
             frontier,
             no_bands,
-            self._interrupted,
+            is_stopped(),
             time.perf_counter() - self._begun,
         )
 
@@ -297,8 +298,7 @@ class _Search:
             elif not any(_is_best(each, size) for each in run.drafts):
                 run.run_again(in_place=self._in_place, order=True, **self._asked)
         except Interrupted:
-            self._interrupted = True
-        self._interrupted |= any(limit.interrupted for limit in run.limits)
+            note_interrupt()
 
     def _choose(self, plain: Draft, limits: Sequence[Limits]) -> tuple[TradeoffPoint, ...]:
         """Return the programs that no other one beats, from the least work on."""

@@ -12,14 +12,17 @@ from enum import StrEnum
 
 from memplan.errors import GraphError, quoted
 from memplan.graph import Graph, Operator
+from memplan.graph.updates import is_view, updates
 
 __all__ = [
     "MOVE_BACK",
     "MOVE_OUT",
     "Shared",
     "draws",
+    "is_view",
     "require_known",
     "shared_by",
+    "updates",
 ]
 
 

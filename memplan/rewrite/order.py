@@ -21,6 +21,7 @@ from memplan.referee import verify_order as check_order
 from memplan.rewrite.columns import Columns, columns_of, columns_of_block
 from memplan.rewrite.effects import require_known
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
 from memplan.sources import Loaded, lay_out_again, load, of_graph
 from memplan.sources.loaded import explain_bare
 
@@ -105,6 +106,7 @@ class Reordered:
         return f"{found}; every order needs at least {self.bound}"
 
 
+@stoppable()
 def reorder(
     model: str | os.PathLike[str] | Graph | Loaded,
     *,
@@ -195,7 +197,7 @@ def reorder(
         columns.relaxed,
         _certificate(bound) if bound.bound - columns.slack >= before else None,
         _find_moved(order),
-        found.interrupted or bound.interrupted,
+        is_stopped(),
         search.states,
         time.perf_counter() - begun,
     )
@@ -282,6 +284,8 @@ class _SharedBudget:
             self._left,
             self._without,
         )
+        if found.interrupted:
+            note_interrupt()
         self.states += found.states
         if self._left is not None:
             self._left = max(1, self._left - found.states)

@@ -9,7 +9,9 @@ from typing import Any
 
 from memplan.graph import Graph
 from memplan.rewrite.order import Reordered, reorder
-from memplan.solvers import Interrupted, solve
+from memplan.solvers import Interrupted
+from memplan.solvers.refereed import find_plan
+from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
 from memplan.sources import Loaded
 
 __all__ = ["reorder_to_plan"]
@@ -17,6 +19,7 @@ __all__ = ["reorder_to_plan"]
 _NODES = 20_000  # of a trial; most plans take none
 
 
+@stoppable()
 def reorder_to_plan(
     model: str | os.PathLike[str] | Graph | Loaded, *, timeout: float | None = None, **options: Any
 ) -> Reordered:
@@ -46,18 +49,19 @@ def reorder_to_plan(
         return None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
 
     found = reorder(model, timeout=timeout, **options)
+    best = found
     try:
-        if not found.moved or found.interrupted or left() == 0 or _has_plan(found, left()):
-            return found
-        other = reorder(model, timeout=left(), without=("tidying",), **options)
-        better = other.peak <= found.peak and _has_plan(other, left())
+        if found.moved and not found.interrupted and left() != 0 and not _has_plan(found, left()):
+            other = reorder(model, timeout=left(), without=("tidying",), **options)
+            if other.peak <= found.peak and _has_plan(other, left()):
+                best = other
     except Interrupted:
-        return replace(found, interrupted=True)
-    return other if better else found
+        note_interrupt()
+    return replace(best, interrupted=best.interrupted or is_stopped())
 
 
 def _has_plan(found: Reordered, timeout: float | None) -> bool:
     """Return whether a short search finds a plan that needs no more than the load."""
     problem = found.loaded.problem
-    plan = solve(problem, objective="min_peak", timeout=timeout, nodes=_NODES)
+    plan = find_plan(problem, objective="min_peak", timeout=timeout, nodes=_NODES)
     return plan.peak == problem.max_load

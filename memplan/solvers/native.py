@@ -206,6 +206,11 @@ def lower_bound(problem: Problem) -> Bound:
     return Bound(bytes, rule, None if start is None or end is None else (start, end))
 
 
+def set_stopped(stopped: bool) -> None:
+    """Say whether all searches that this thread begins end at once, as after Ctrl-C."""
+    _core.set_stopped(stopped)
+
+
 def plan_apart(
     problem: Problem,
     first: Column,

@@ -1,14 +1,17 @@
-"""Quick plans for reports about other questions."""
+"""Plans that are a part of another answer: checked, and on Ctrl-C the best so far."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from memplan import solvers
 from memplan.errors import PlanError
 from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.referee import verify
+from memplan.solvers.stopping import note_interrupt
 
-__all__ = ["NODES", "check_plan", "quick_plan"]
+__all__ = ["NODES", "check_plan", "find_plan", "quick_plan"]
 
 NODES = 100_000
 
@@ -22,11 +25,33 @@ def quick_plan(
     seed: int = 0,
 ) -> Plan:
     """Return a plan with a small peak, without a capacity, which the referee has accepted."""
-    asked = problem.with_capacity(None)
-    plan = solvers.solve(
-        asked, objective="min_peak", nodes=nodes, timeout=timeout, threads=threads, seed=seed
+    return find_plan(
+        problem.with_capacity(None),
+        objective="min_peak",
+        nodes=nodes,
+        timeout=timeout,
+        threads=threads,
+        seed=seed,
     )
-    return check_plan(asked, plan)
+
+
+def find_plan(problem: Problem, *given: Any, **search: Any) -> Plan:
+    """Return what `memplan.solve` finds, accepted by the referee.
+
+    Within a question, Ctrl-C gives the best plan so far; see `memplan.solvers.stopping`.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C outside of a question.
+    """
+    try:
+        plan = solvers.solve(problem, *given, **search)
+    except solvers.Interrupted as stop:
+        if not note_interrupt():
+            raise
+        plan = stop.plan
+    return check_plan(problem, plan)
 
 
 def check_plan(problem: Problem, plan: Plan) -> Plan:

@@ -205,7 +205,7 @@ def plan_memories(
             by_memory.setdefault(each.mem_id, []).append(each)
     for mem_id, own in sorted(by_memory.items()):
         problem = _make_problem(own, step, taken[mem_id : mem_id + 1])
-        found = arrange(Plain(of_problem(problem), f"memory {mem_id}"))
+        found = arrange(Plain(of_problem(problem), f"memory {mem_id}")).require_whole()
         for each, id in zip(own, problem.ids, strict=True):
             offsets[each.what, mem_id] = found.plan.offset(id)
         used[mem_id] = found.arena
@@ -288,6 +288,8 @@ def _assign_rows(
         timeout=banks.timeout,
         nodes=banks.nodes,
     )
+    if found.interrupted:
+        raise KeyboardInterrupt  # the file is not written with what is not the answer
     what_is = {each.name: each.what for each in rows}
     plans = dict(zip(banks.memories, found.plans, strict=True))
     offsets = {

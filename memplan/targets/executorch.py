@@ -81,7 +81,8 @@ def planner(
         raise MemplanError("with memories, the solver and its options cannot be chosen")
 
     def search(memory: Writer) -> Arranged:
-        return arrange(memory, timeout=timeout, nodes=nodes, solver=solver, **options)
+        found = arrange(memory, timeout=timeout, nodes=nodes, solver=solver, **options)
+        return found.require_whole()
 
     unit = alignment or 1
     search(Plain(of_problem(Problem(()))))  # it rejects bad arguments before a model is exported

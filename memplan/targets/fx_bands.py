@@ -47,7 +47,7 @@ def put_in_bands(
         If no bands are within the budget, or torch is not installed.
     """
     writer = FxProgram.of(program)
-    found = arrange(writer, bands=True, max_extra=max_extra, capacity=budget)
+    found = arrange(writer, bands=True, max_extra=max_extra, capacity=budget).require_whole()
     found.require_fit(max_extra)
     return writer.change(found)
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from memplan import solvers
-from memplan.errors import InfeasibleError, MemplanError, PlanError, listed
+from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError, listed
 from memplan.plan import Kept, Plan, Shared, Status
-from memplan.planning import Planned, load_model, plan_model
+from memplan.planning import Planned, SharedBudget, load_model, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.referee import Tenant, verify_together
-from memplan.solvers.limits import check_seconds
-from memplan.solvers.refereed import check_plan
+from memplan.solvers.refereed import check_plan, find_plan
+from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded
 from memplan.together.joint import join, stack
 from memplan.together.programs import (
@@ -57,6 +56,8 @@ class Together:
         it. Programs that may run at the same time then have arenas of their own.
     seconds
         Wall time.
+    interrupted
+        Whether Ctrl-C ended the search; this is the best so far.
     """
 
     names: tuple[str, ...]
@@ -69,6 +70,7 @@ class Together:
     separate: int
     by_hand: int
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def peak(self) -> int:
@@ -142,6 +144,10 @@ def plan_together(
         One sentence: for fewer than two programs, a name that is unknown or of several, a program
         that may overlap with itself, addresses that only some of the programs reserve, an arena
         that the capacity does not hold; and as `memplan.load` and `memplan.plan_model`.
+    NoPlanError
+        If no plan was found within the budget.
+    KeyboardInterrupt
+        On Ctrl-C before there is a plan; after that, the best one is returned.
 
     Examples
     --------
@@ -153,7 +159,7 @@ def plan_together(
     (76, 84, 'optimal')
     """
     begun = time.perf_counter()
-    models, timeout = list(models), check_seconds(timeout)
+    models, budget = list(models), SharedBudget(timeout, nodes)
     if len(models) < 2:
         raise MemplanError("an arena is shared by at least two programs; name more of them")
     paths = [each if isinstance(each, (str, os.PathLike)) else "program" for each in models]
@@ -163,28 +169,21 @@ def plan_together(
     limits = [each.problem.capacity for each in given if each.problem.capacity is not None]
     limit = min(limits, default=None) if capacity is None else capacity
     search: dict[str, Any] = {"threads": threads, "seed": seed}
-    alone = []
-    for name, each in zip(called, given, strict=True):
-        planned = plan_model(
-            replace(each, problem=each.problem.with_capacity(None)),
-            in_place=in_place,
-            timeout=None if timeout is None else timeout / 2 / len(given),
-            nodes=None if nodes is None else max(1, nodes // 2 // len(given)),
-            **search,
-        )
-        if not planned.plan.has_offsets:
-            raise PlanError(f"no plan of {name} by itself was found ({planned.plan.status})")
-        alone.append(Program(name, planned, planned.problem))
-    programs = keep_tensors(alone, keep)
-    joint = join(programs, pairs, limit)
-    left = None if timeout is None else max(0.0, timeout - (time.perf_counter() - begun))
-    half = None if nodes is None else max(1, nodes // 2)
-    plan = check_plan(joint, solvers.solve(joint, timeout=left, nodes=half, **search))
-    stacked, by_hand, copies = stack(programs, pairs)
-    if not (joint.has_pins or joint.has_reserved or joint.has_groups):
-        plan = _better(plan, joint, stacked)
-    if plan.offsets is None:
-        raise _explain(plan, called, limit)
+    with stoppable() as stop:
+        alone = [
+            _plan_alone(name, each, budget, len(given), in_place=in_place, **search)
+            for name, each in zip(called, given, strict=True)
+        ]
+        programs = keep_tensors(alone, keep)
+        joint = join(programs, pairs, limit)
+        left = budget.share(1).seconds
+        half = None if nodes is None else max(1, nodes // 2)
+        plan = find_plan(joint, timeout=left, nodes=half, **search)
+        stacked, by_hand, copies = stack(programs, pairs)
+        if not (joint.has_pins or joint.has_reserved or joint.has_groups):
+            plan = _better(plan, joint, stacked)
+        if plan.offsets is None:
+            raise _explain(plan, called, limit)
     ends = [0, *accumulate(len(each.problem) for each in programs)]
     parts = [plan.offsets[first:end] for first, end in pairwise(ends)]
     arena = plan.peak or 0
@@ -202,9 +201,26 @@ def plan_together(
         separate=sum(each.planned.plan.peak or 0 for each in programs) + copies,
         by_hand=by_hand,
         seconds=time.perf_counter() - begun,
+        interrupted=stop.is_set,
     )
     found.verify()
     return found
+
+
+def _plan_alone(
+    name: str, given: Loaded, budget: SharedBudget, count: int, **search: Any
+) -> Program:
+    """Return one of so many programs with a plan of its own, in half of the budget for all."""
+    share = budget.share(1)
+    planned = plan_model(
+        replace(given, problem=given.problem.with_capacity(None)),
+        timeout=None if share.seconds is None else share.seconds / 2 / count,
+        nodes=None if share.nodes is None else max(1, share.nodes // 2 // count),
+        **search,
+    )
+    if not planned.plan.has_offsets:
+        raise NoPlanError(f"no plan of {name} by itself was found ({planned.plan.status})")
+    return Program(name, planned, planned.problem)
 
 
 def _better(plan: Plan, problem: Problem, offsets: Column) -> Plan:
@@ -259,6 +275,6 @@ def _explain(plan: Plan, called: Sequence[str], capacity: int | None) -> PlanErr
     programs = listed(list(called))
     if plan.status is Status.INFEASIBLE:
         return InfeasibleError(f"proved: {programs} do not fit into one arena of {capacity} bytes")
-    return PlanError(
+    return NoPlanError(
         f"no plan of {programs} in one arena was found; they need at least {plan.lower_bound} bytes"
     )

@@ -10,12 +10,11 @@ import numpy as np
 
 from memplan.graph import Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
-from memplan.graph.updates import updates
 from memplan.problem import RecomputeProblem
 from memplan.problem.columns import NONE
 from memplan.rewrite.again.costs import Costs, find_costs, time_of_move
 from memplan.rewrite.columns import order_problem
-from memplan.rewrite.effects import Shared, shared_by
+from memplan.rewrite.effects import Shared, shared_by, updates
 from memplan.rewrite.hazards import find_uses
 
 __all__ = ["Again", "again_of"]

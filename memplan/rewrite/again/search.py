@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from memplan import _core
-from memplan.errors import CapacityError, GraphError, PlanError, quoted
+from memplan.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.plan import Status
 from memplan.problem import (
@@ -44,6 +44,7 @@ from memplan.rewrite.order import (
 )
 from memplan.sizes import parse_rates, parse_size
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
+from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph
 
 __all__ = [
@@ -247,9 +248,14 @@ class NoRunsError(CapacityError):
         self.limits = limits
 
     def __reduce__(self) -> tuple[object, ...]:
-        return NoRunsError, (str(self), self.limits)
+        return type(self), (str(self), self.limits)
 
 
+class _UnfoundError(NoRunsError, NoPlanError):
+    """The search ended without any."""
+
+
+@stoppable()
 def recompute(
     model: str | os.PathLike[str] | Graph | Loaded | Reordered,
     capacity: int | str,
@@ -335,6 +341,8 @@ def recompute(
     if left is None and states is None:
         states = _STATES
     found = _core.recompute(core_recompute_problem(question.problem), size, left, states, order, [])
+    if found.interrupted:
+        note_interrupt()
     outside = _find_load_outside(given.layout, question.problem)
     floor = max(found.floor, outside)
     floor_op = found.floor_op if found.floor >= outside else -1
@@ -349,12 +357,12 @@ def recompute(
             floor,
             floor_operator,
             is_impossible=size < floor or found.status == "infeasible",
-            interrupted=found.interrupted,
+            interrupted=is_stopped(),
         )
         words = _explain(found, limits, ordered.problem.max_load)
         if size < floor:
             words += blame_operator(question, floor_op)
-        raise NoRunsError(words, limits)
+        raise (NoRunsError if limits.is_impossible else _UnfoundError)(words, limits)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)
     return Recomputed(
@@ -379,7 +387,7 @@ def recompute(
         bound_certificate_of(found),
         order_certificate_of(found),
         floor_certificate_of(found),
-        found.interrupted,
+        is_stopped(),
         found.nodes,
         time.perf_counter() - begun,
         *_find_overlap(new, question, emitted, rates, size),

@@ -24,6 +24,7 @@ from memplan.rewrite.bands.cuts import Cut, Region
 from memplan.rewrite.bands.cutting import cut, cut_region, divide
 from memplan.rewrite.bands.measure import Timeline
 from memplan.rewrite.bands.uncut import Uncut
+from memplan.solvers.stopping import is_stopped
 
 __all__ = ["MAX_EXTRA", "WORK", "Frontier", "Point", "find_frontier"]
 
@@ -185,7 +186,7 @@ class _Search:
             self._bounds_first = True
             self._measure_useful(every)
             self._refine()
-            return True
+            return not is_stopped()
         levels = self._levels()
         total = self._left
         for at, limit in enumerate(levels):  # the higher limits have the shorter regions
@@ -327,6 +328,8 @@ class _Search:
     def _option(self, region: Region) -> _Option | None:
         """Return a region, measured; `None` if it cannot be cut so, or the work is done."""
         if region not in self._found:
+            if is_stopped():
+                self._left = 0
             if self._left <= 0 or self._whole[region.last] > self._whole[region.first]:
                 return None
             self._found[region] = self._measure(region)

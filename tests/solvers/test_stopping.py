@@ -1,0 +1,253 @@
+"""Tests of Ctrl-C: every question ends with its best answer so far, and says so."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_programs import training_step
+
+import memplan as mp
+from memplan import solvers
+from memplan.cli import main
+from memplan.fitting import fit_memories
+from memplan.pipeline import Plain, arrange, plan_in_order
+from memplan.plan import Plan
+from memplan.rewrite import recompute, reorder
+from memplan.rewrite.again import NoRunsError
+from memplan.solvers.stopping import is_stopped, stoppable
+from memplan.sources import of_graph
+from memplan.sources.graph_json import write_graph
+
+MEMORIES = (mp.Memory("sram", 400), mp.Memory("psram", None, 10, 10))
+BUFFERS = [mp.Buffer(f"b{at}", at % 7, at % 7 + 2 + at % 4, 16 * (1 + at % 5)) for at in range(16)]
+PROBLEM = mp.Problem(BUFFERS)
+PAIRS = {
+    (one.id, other.id): 1 + one.start
+    for one in BUFFERS
+    for other in BUFFERS
+    if one.end <= other.start
+}
+
+
+def check_apart(**given: Any) -> mp.Apart:
+    """Return a plan with penalties, which the referee accepts."""
+    found = mp.plan_apart(PROBLEM, PAIRS, capacity=PROBLEM.max_load + 64)
+    found.verify()
+    return found
+
+
+def size_of(batch: int) -> mp.Problem:
+    """Return a problem whose bytes grow."""
+    return mp.Problem(
+        [mp.Buffer(each.id, each.start, each.end, each.size * batch) for each in BUFFERS]
+    )
+
+
+STEP = training_step()
+QUESTIONS: dict[str, Callable[[], Any]] = {
+    "assign": lambda: mp.assign(of_graph(STEP), MEMORIES),
+    "residency": lambda: mp.assign(of_graph(STEP), MEMORIES, residency=True),
+    "blocks": lambda: mp.plan_blocks(PROBLEM, 100),
+    "together": lambda: mp.plan_together(
+        [of_graph(STEP), PROBLEM], names=["a", "b"], in_place=True
+    ),
+    "apart": check_apart,
+    "envelope": lambda: mp.envelope(size_of, {"batch": range(1, 9)}),
+    "arrange": lambda: arrange(Plain(of_graph(STEP)), in_place=True, order=True, bands=True),
+    "fit": lambda: fit_memories(of_graph(STEP), MEMORIES, {}),
+    "tradeoff": lambda: mp.tradeoff(STEP, points=2),
+    "plan --order": lambda: plan_in_order(Plain(of_graph(STEP))),
+    "order": lambda: reorder(STEP),
+    "recompute": lambda: recompute(STEP, 1000),
+}
+SOLVES = sorted(QUESTIONS.keys() - {"apart", "order", "recompute"})
+
+
+@contextmanager
+def ctrl_c(at: int, send: Callable[[Plan], None]) -> Iterator[list[int]]:
+    """Call a function after so many calls of `solve`; yield their number."""
+    calls, solve = [0], solvers.solve
+
+    def counted(*given: Any, **search: Any) -> Plan:
+        calls[0] += 1
+        plan = solve(*given, **search)
+        if calls[0] == at:
+            send(plan)
+        return plan
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvers, "solve", counted)
+        yield calls
+
+
+def interrupt(plan: Plan) -> None:
+    """Do what `solve` does on Ctrl-C."""
+    raise mp.Interrupted(plan)
+
+
+def raise_signal(plan: Plan) -> None:
+    """Do what the keyboard does on Ctrl-C, while Python code runs."""
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("send", [interrupt, raise_signal])
+@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize("question", SOLVES)
+def test_a_question_ends_with_the_best_so_far(
+    question: str, at: int, send: Callable[[Plan], None]
+) -> None:
+    """Tests Ctrl-C in the first searches for plans; the referee is a part of each answer."""
+    with ctrl_c(at, send) as calls:
+        found = QUESTIONS[question]()
+    assert found.interrupted is (calls[0] >= at)
+    assert not is_stopped()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not QUESTIONS[question]().interrupted
+
+
+@pytest.mark.parametrize("question", sorted(QUESTIONS.keys() - {"apart", "recompute"}))
+def test_a_question_that_is_over_has_an_answer(question: str) -> None:
+    """Tests parts of a question that begin after Ctrl-C: their searches end at once."""
+    with stoppable() as stop:
+        stop.set()
+        found = QUESTIONS[question]()
+    assert found.interrupted
+
+
+def test_no_answer_is_an_ordinary_ctrl_c() -> None:
+    """Tests a question that has no answer when it ends, and one that knows of none."""
+
+    def end() -> None:
+        with stoppable() as stop:
+            stop.set()
+            recompute(STEP, 1000)
+
+    with pytest.raises(KeyboardInterrupt):
+        end()
+    with pytest.raises(NoRunsError), stoppable():
+        recompute(STEP, 1000, states=1)
+
+
+def test_the_second_one_ends_everything() -> None:
+    """Tests that people who insist get out, and that searches work after that."""
+
+    def insist() -> None:
+        with stoppable() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert stop.is_set
+            assert is_stopped()
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        insist()
+    assert str(mp.solve(PROBLEM).status) == "optimal"
+
+
+def test_a_search_in_the_core_ends() -> None:
+    """Tests a signal while the core searches, alone and as a part of a question."""
+
+    def send(_: mp.Progress) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(mp.Interrupted) as alone:
+        mp.plan_model(PROBLEM, progress=send)
+    assert alone.value.plan.has_offsets
+    with stoppable() as stop:
+        found = mp.plan_model(PROBLEM, progress=send)
+        assert stop.is_set
+    assert found.plan.has_offsets
+
+
+def test_another_thread_is_not_stopped() -> None:
+    """Tests that Ctrl-C ends the question of its thread only, which needs no signal."""
+    found: list[Any] = []
+
+    def ask() -> None:
+        with ctrl_c(1, interrupt):
+            found.append(mp.plan_blocks(PROBLEM, 100))
+        found.append(mp.plan_blocks(PROBLEM, 100))
+
+    with stoppable() as stop:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        assert not stop.is_set
+        found.append(mp.plan_blocks(PROBLEM, 100))
+    assert [each.interrupted for each in found] == [True, False, False]
+
+
+WORDS = {
+    "--memory": ("--memory", "sram=400", "--memory", "psram=1MiB"),
+    "--block-limit": ("--block-limit", "900"),
+    "--together": ("two.json", "--together"),
+}
+
+
+@pytest.mark.parametrize("option", sorted(WORDS))
+def test_the_command_line_prints_the_plan(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests the code, the words, JSON, and that the files are written."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.json", "two.json"):
+        Path(name).write_text(write_graph(STEP))
+    Path("plans").mkdir()
+    asked = ["plan", "one.json", *WORDS[option]]
+    with ctrl_c(1, interrupt):
+        assert main([*asked, "-o", "plans"]) == 0
+    assert "memplan: interrupted: " in capsys.readouterr().err
+    assert [*Path("plans").iterdir()]
+    with ctrl_c(1, interrupt):
+        assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("option", "interrupted"),
+    [
+        *((option, False) for option in sorted(WORDS)),
+        ("--memory", True),
+        ("--together", True),
+    ],
+)
+def test_no_answer_is_unknown(
+    option: str,
+    interrupted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests that a search that found nothing ends with 3, and with 130 if Ctrl-C ended it."""
+    monkeypatch.chdir(tmp_path)
+    rows = [mp.Buffer(f"{at}", at % 5, at % 5 + 2 + at % 3, 7 + 5 * at % 17) for at in range(24)]
+    problem = mp.Problem(rows)
+    least = mp.solve(problem).peak or 0
+    mp.save(problem.with_capacity(least), "one.json")
+    mp.save(mp.Problem([mp.Buffer("x", 0, 1, 1)]), "two.json")
+    words = {
+        "--memory": ("--memory", f"a={least}", "--memory", "b=1"),
+        "--block-limit": ("--block-limit", f"{least - 1}"),
+        "--together": ("two.json", "--together"),
+    }[option]
+
+    def find_nothing(problem: mp.Problem, *given: Any, **search: Any) -> Plan:
+        if problem.capacity is None:
+            return mp.solve(problem)
+        plan = Plan.of(problem, None, status=mp.Status.UNKNOWN)
+        if interrupted:
+            raise mp.Interrupted(plan)
+        return plan
+
+    high = Plan.of(problem, [sum(each.size for each in rows[:at]) for at in range(24)])
+    monkeypatch.setattr(solvers, "solve", find_nothing)
+    monkeypatch.setattr("memplan.memories.search.quick_plan", lambda *_, **__: high)
+    monkeypatch.setattr("memplan.together.planning._better", lambda plan, *_: plan)
+    assert main(["plan", "one.json", *words]) == (130 if interrupted else 3)
+    assert interrupted or "was found" in capsys.readouterr().err
