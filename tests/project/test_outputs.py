@@ -36,6 +36,7 @@ BELOW = {
     *("targets.onnx.OnnxFile._measure", "targets.tflite_micro.comparing.compare_results"),
     *(
         "targets.tflite_micro.writer.TfliteMicro.write",
+        "targets.tflite_micro.writer.TfliteMicro._find_given_arena",
         "yardsticks.tflite_micro_arena.minimal_arena",
     ),
     *("cli.inputs.keep", "runtime.torch.extension._build"),
