@@ -56,7 +56,8 @@ def require_unit(size: int | None, least: int) -> None:
 def parse_size(size: int | str) -> int:
     """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB`, `12B` as bytes.
 
-    What is written without a unit can be asked about (`require_unit`). KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000.
+    KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000. What is written
+    without a unit can be asked about (`require_unit`).
 
     Raises
     ------

@@ -102,8 +102,15 @@ def run(
     from memplan.envelopes import envelope
 
     limits = {name: value for name, value in vars(search).items() if value is not None}
-    reader = _make_reader(input, model)
-    found = envelope(reader, ranges, conditions, read_all=read_all, **limits)
+    # A file is given by its name, as formulas are in it, unless it is to be read in another way.
+    is_plain = model == options.Model(model.dim)
+    found = envelope(
+        input if is_plain else _make_reader(input, model),
+        ranges,
+        conditions,
+        read_all=read_all,
+        **limits,
+    )
     if as_json or not quiet:
         _show(found, as_json=as_json)
     if out is not None:

@@ -8,7 +8,8 @@ is checked at the corners of the range and at further sizes.
     tokens          1022        1023        1024       bytes = 64 * tokens + 4 * tokens**2
     bytes        4243344     4251588     4259840       checked at 2, 1024, 57, 311, ...
 
-Where few sizes are asked for, or the polynomials do not fit, the source is asked at every size.
+Where few sizes are asked for, or the polynomials do not fit, the source is asked at every size; and
+where it knows formulas, these give all sizes (`memplan.envelopes.formulas`).
 What was not asked is presumed, and all that follows from it is said with this premise.
 """
 
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from memplan.envelopes.formulas import compute
 from memplan.envelopes.ranges import Range, Values, describe
 from memplan.envelopes.sizes import Pieces, Scenario
 from memplan.errors import MemplanError, quoted
@@ -68,9 +70,11 @@ def find_scenarios(
         source does.
     """
     reader = _Reader(model, asked.names)
-    largest = tuple(asked.points[-1].tolist())
-    notes = reader.sample(largest).notes
+    notes = reader.sample(_last(asked)).notes
     if len(asked) > _ALWAYS_READ and not read_all:
+        computed = _compute_all(reader, model, asked)
+        if computed is not None:
+            return computed, notes, "computed at every size by the formulas of the program"
         misfit = None
         for fit in _list_fits(reader, asked):
             try:
@@ -218,6 +222,42 @@ def _read_all(reader: _Reader, asked: Range) -> tuple[Scenario, ...]:
     )
 
 
+def _compute_all(reader: _Reader, model: Any, asked: Range) -> tuple[Scenario, ...] | None:
+    """Return the scenarios of a program whose reader has formulas; `None` for others.
+
+    Some sizes are read, too, and have to be as the formulas say.
+    """
+    if callable(model) and not hasattr(model, "graph_signature"):
+        return None
+    if len(asked) * len(reader.sample(_last(asked)).problem) > _MOST_NUMBERS:
+        return None
+    computed = compute(model, asked, lambda point: reader.sample(point).problem)
+    if computed is None:
+        return None
+    found: dict[tuple[Any, ...], list[tuple[Column, Column]]] = {}
+    problems = {}
+    for problem, rows, bytes in computed:
+        shape = reader.sample(tuple(asked.points[rows[0]].tolist())).shape
+        problems[shape] = problem
+        found.setdefault(shape, []).append((rows, bytes))
+    scenarios = []
+    for shape, parts in found.items():
+        rows = np.concatenate([rows for rows, _ in parts])
+        order = np.argsort(rows)
+        bytes = np.concatenate([bytes for _, bytes in parts], axis=1)[:, order]
+        scenarios.append(_make_scenario(asked, problems[shape], rows[order], bytes))
+    for point in _choose_rows(asked):
+        sample, row = reader.sample(point), asked.index(dict(zip(asked.names, point, strict=True)))
+        mine = next(each for each in scenarios if row in each.rows)
+        at = int(np.searchsorted(mine.rows, row))
+        same = sample.shape == reader.sample(tuple(mine.points[0].tolist())).shape
+        if not same or (sample.problem.size != mine.said[:, at]).any():
+            return None
+    if len(scenarios) == 1:
+        return (_fit_all(reader, asked, scenarios[0]),)
+    return tuple(scenarios)
+
+
 def _make_scenario(asked: Range, template: Problem, rows: Column, bytes: Column) -> Scenario:
     """Return a scenario whose bytes are all known."""
     every = np.arange(len(rows), dtype=np.int64)
@@ -227,7 +267,8 @@ def _make_scenario(asked: Range, template: Problem, rows: Column, bytes: Column)
 def _fit_all(reader: _Reader, asked: Range, read: Scenario) -> Scenario:
     """Return polynomials in place of sizes that were all read, if some give exactly these."""
     plain = (partial(_fit, reader, asked, degree, _no_periods(asked)) for degree in (1, *_DEGREES))
-    for fit in (*plain, partial(_fit_pieces, reader, asked, by_lines=False)):
+    pieces = (partial(_fit_pieces, reader, asked, by_lines=by_lines) for by_lines in (True, False))
+    for fit in (*plain, *pieces):
         try:
             fitted = fit()
             same = np.array_equal(fitted.sizes(0, len(asked)), read.sizes(0, len(asked)))
@@ -281,6 +322,10 @@ def _fit(
     _check(reader, asked, found, _choose_checks(asked))
     rows = np.arange(len(asked), dtype=np.int64)
     return Scenario(template.problem, rows, asked.points, found, *reader.list_said(asked))
+
+
+def _last(asked: Range) -> tuple[int, ...]:
+    return tuple(asked.points[-1].tolist())
 
 
 def _largest(asked: Range) -> tuple[int, ...]:
@@ -391,8 +436,13 @@ def _check(reader: _Reader, asked: Range, found: Pieces, points: Sequence[tuple[
 def _choose_checks(asked: Range) -> list[tuple[int, ...]]:
     """Return the corners of the range, and further sizes; the same ones each time."""
     corners = list(product(*({axis[0], axis[-1]} for axis in asked.axes)))[:_MOST_READ]
+    return [*corners, *_choose_rows(asked)]
+
+
+def _choose_rows(asked: Range) -> list[tuple[int, ...]]:
+    """Return the first and the last size, and some between them; the same ones each time."""
     rows = np.random.default_rng(0).integers(len(asked), size=_CHECKS)
-    return [*corners, *map(tuple, asked.points[[0, *rows.tolist(), -1]].tolist())]
+    return list(map(tuple, asked.points[[0, *rows.tolist(), -1]].tolist()))
 
 
 def _tell_fit(found: Scenario) -> str:

@@ -14,7 +14,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.conflicts import Conflicts
 
-__all__ = ["Layout", "Storage", "lay_out"]
+__all__ = ["Layout", "Storage", "find_storages", "lay_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,24 @@ def lay_out(
     conflicts = Conflicts.of_rows(*steps_of(layout).unsafe_beyond_order())
     problem = _make_problem(planned, graph.alignment, round_up, groups, conflicts)
     return replace(layout, problem=problem)
+
+
+def find_storages(graph: Graph) -> list[Storage]:
+    """Return the planned storages of a graph on one stream, in the order of `lay_out`.
+
+    The bytes of its tensors may be numbers of any kind, such as `memplan.many.Many`.
+
+    Raises
+    ------
+    GraphError
+        As `lay_out`; also if a graph has several streams, or groups.
+    """
+    if graph.groups or len({operator.stream for operator in graph.operators}) > 1:
+        raise GraphError("the storages of groups and streams are not found without a problem")
+    times = lives(graph)
+    found = _make_storages(graph, times, Sharing(graph, times, pins=False))
+    found += _make_workspaces(graph, times)
+    return [storage for storage in found if storage.kind in graph.planned]
 
 
 def _find_groups(graph: Graph, sharing: Sharing, planned: Sequence[Storage]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memplan import formats
 from memplan.errors import FormatError, MemplanError, listed, quoted, shown
 from memplan.files import read_bytes, reading
-from memplan.graph import Kind
+from memplan.graph import Graph, Kind
 from memplan.notes import Code, Note
 from memplan.sources.loaded import (
     Failure,
@@ -41,6 +41,7 @@ __all__ = [
     "load",
     "of_graph",
     "of_problem",
+    "open_graphs",
 ]
 
 _HEAD = 4096  # bytes at the beginning of a file from which a source recognises it
@@ -168,6 +169,36 @@ def load(
         return loaded
     notes = loaded.notes if name != "tflite" else (*loaded.notes, _limit_part(capacity))
     return replace(loaded, problem=loaded.problem.with_capacity(capacity), notes=notes)
+
+
+def open_graphs(
+    program: Any, names: Collection[str]
+) -> Callable[[Mapping[str, int]], Graph] | None:
+    """Return a function that makes the graph of a program from values of its dimensions.
+
+    The values may be numbers of any kind, such as `memplan.many.Many`: only readers that know the
+    sizes as formulas of the dimensions have such a function. Others give `None`.
+
+    Parameters
+    ----------
+    program
+        A file, or a `torch.export.ExportedProgram`.
+    names
+        The dimensions.
+
+    Raises
+    ------
+    FormatError, GraphError
+        As `load`, of the function too.
+    """
+    if not isinstance(program, (str, os.PathLike)):
+        module = _import_source("torch") if hasattr(program, "graph_signature") else None
+    else:
+        source = _SOURCES.get(detect(program))
+        module, program = None if source is None else import_module(source), Path(program)
+    make: Any = getattr(module, "open_graphs", None)
+    found: Callable[[Mapping[str, int]], Graph] | None = make and make(program, names)
+    return found
 
 
 def _load_program(program: Any, options: Options) -> Loaded:

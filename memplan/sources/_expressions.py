@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil, floor, prod, trunc
 from typing import Final
 
-__all__ = ["NO_VALUE", "Reader", "knows", "parse"]
+__all__ = ["NO_VALUE", "Reader", "exact", "knows", "parse"]
 
 _LARGEST: Final = 1 << 128  # of numerators and denominators
 _POWER: Final = 64  # the largest exponent
@@ -28,7 +28,7 @@ NO_VALUE: Final = (
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1 or abs(exponent) > _POWER:
         raise ValueError
-    return Fraction(base ** int(exponent))
+    return exact(base ** int(exponent))
 
 
 _Function = Callable[..., Fraction | int]
@@ -97,6 +97,21 @@ def knows(name: str, count: int) -> bool:
     return count > 0 and takes in (None, count)
 
 
+def exact(value: Fraction | int) -> Fraction:
+    """Return a number as a fraction; one of another kind, such as `Many`, as it is.
+
+    Raises
+    ------
+    OverflowError
+        If it is too large.
+    """
+    if not isinstance(value, (int, Fraction)):
+        return value
+    if max(abs(value.numerator), value.denominator) >= _LARGEST:
+        raise OverflowError
+    return Fraction(value)
+
+
 class Reader:
     """Computes the value of an expression; that of a condition is 0 or 1.
 
@@ -131,6 +146,4 @@ class Reader:
                 found = _FUNCTIONS[name.lower()][1](*map(self.value, args))
             case _:
                 raise ValueError
-        if max(abs(found.numerator), found.denominator) >= _LARGEST:
-            raise OverflowError
-        return Fraction(found)
+        return exact(found)

@@ -193,7 +193,7 @@ def _measure(name: str, path: Path, checks: int) -> Row:
         len(corner.problem),
         len(found),
         len(found.used),
-        1 - found.open / len(found),
+        0.0 if found.premise else 1 - found.open / len(found),
         seconds,
         differ,
         len(rows),

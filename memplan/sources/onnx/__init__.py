@@ -15,6 +15,7 @@ A file goes through these modules from top to bottom:
       shapes_follow        goes on behind operators of onnxruntime (shapes_runtime: their rules)
       sizes_declared       the sizes that the file declares and the user gives, or has to give
       sizes_expressions    sizes that are written as expressions
+      sizes_formulas       sizes as formulas of the dimensions, for many of these at once
       sizes_lineage        which inputs and sizes a tensor depends on
       sizes_data           what is known of sizes that depend on data
       faults_search        finds what is unknown, and operators that cannot run (faults_rules)
@@ -30,7 +31,7 @@ A file goes through these modules from top to bottom:
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.onnx.graph_build import build
 from memplan.sources.onnx.graph_order import in_runtime_order
-from memplan.sources.onnx.library import start
+from memplan.sources.onnx.library import CrashError, LibraryError, start
 from memplan.sources.onnx.protos import copy
 from memplan.sources.onnx.read_checks import check_values
 from memplan.sources.onnx.read_functions import inline_calls
@@ -55,12 +56,21 @@ from memplan.sources.onnx.read_names import (
     sort_operators,
 )
 from memplan.sources.onnx.read_weights import looks_like_model, strip_weights
-from memplan.sources.onnx.shapes_defaults import find_sizes
-from memplan.sources.onnx.shapes_rounds import declared_shapes
+from memplan.sources.onnx.shapes_defaults import find_defaults, find_sizes
+from memplan.sources.onnx.shapes_rounds import declared_shapes, with_names
+from memplan.sources.onnx.sizes_formulas import Formulas
 from memplan.sources.options import Options
 from memplan.sources.wire import WireError
 
-__all__ = ["graph_of", "in_runtime_order", "matches", "read", "read_bytes", "read_declared"]
+__all__ = [
+    "graph_of",
+    "in_runtime_order",
+    "matches",
+    "open_graphs",
+    "read",
+    "read_bytes",
+    "read_declared",
+]
 
 
 def matches(head: bytes, path: Path) -> bool:
@@ -78,6 +88,11 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If the library is missing, or `options.dims` names a dimension that the model lacks.
     """
+    return _load(_read_bare(path), path, options)
+
+
+def _read_bare(path: Path) -> bytes:
+    """Return the bytes of a file without its weights; raises as `read`."""
     start()
     require("onnx", extra="onnx")
     with reading(path), path.open("rb") as file:
@@ -85,10 +100,9 @@ def read(path: Path, options: Options) -> Loaded:
             raise FormatError(str(path), "the file is empty")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                serialized = strip_weights(data)
+                return strip_weights(data)
             except WireError as error:
                 raise FormatError(str(path), f"the file {error}") from None
-    return _load(serialized, path, options)
 
 
 def read_declared(path: Path) -> dict[str, tuple[int, ...]]:
@@ -168,11 +182,41 @@ def _parse(serialized: bytes) -> Any:
     return model
 
 
-def _convert(
-    model: Any, dims: Mapping[str, int], limit_factor: int = 1
-) -> tuple[Graph, tuple[Note, ...]]:
+def open_graphs(path: Path, names: Collection[str]) -> Callable[[Mapping[str, int]], Graph] | None:
+    """Return a function that makes the graph of a model from values of its dimensions.
+
+    The values may be numbers of any kind, such as `memplan.many.Many`; the graph does not say which
+    rows operators need. `None` if not all sizes follow from names, or from formulas that are known.
+
+    Parameters
+    ----------
+    path
+        The file.
+    names
+        The dimensions, as those of `read`.
+
+    Raises
+    ------
+    FormatError, GraphError
+        As `read`.
+    """
+    with of_file(path):
+        model, _ = _put_in_order(_parse(_read_bare(path)), 1)
+        given = copy(model.graph)
+        if find_defaults(model):
+            return None
+        try:
+            named = with_names(model, names)
+            formulas = Formulas(named)
+        except (LookupError, LibraryError, CrashError):
+            return None
+    return lambda dims: build(named, given, formulas.sizes(dims), rows=False)[0]
+
+
+def _put_in_order(model: Any, limit_factor: int) -> tuple[Any, tuple[Note, ...]]:
+    """Check a model, and return it without functions of its own, with notes on its order."""
     check_texts([model.graph, *model.functions])
-    sorted_notes = sort_operators(model)
+    notes = sort_operators(model)
     check_order(model.graph)
     if model.functions:
         model = inline_calls(model, limit_factor)
@@ -180,6 +224,13 @@ def _convert(
     name_apart(model.graph)
     check_values(model)
     drop_masks(model.graph)
+    return model, notes
+
+
+def _convert(
+    model: Any, dims: Mapping[str, int], limit_factor: int = 1
+) -> tuple[Graph, tuple[Note, ...]]:
+    model, sorted_notes = _put_in_order(model, limit_factor)
     # Where onnx's own inference would be wrong, operators are changed for it: which rows they need
     # follows from the operators of the file.
     given = copy(model.graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +41,9 @@ PLANNED = frozenset({Kind.OUTPUT, Kind.INTERMEDIATE, Kind.WORKSPACE})
 _Scope = ChainMap[str, int]
 
 
-def build(model: Any, given: Any) -> tuple[Graph, tuple[Note, ...]]:
+def build(
+    model: Any, given: Any, sizes: Mapping[str, int] | None = None, *, rows: bool = True
+) -> tuple[Graph, tuple[Note, ...]]:
     """Return the graph of a model, and notes on memory outside of the plan.
 
     Parameters
@@ -49,6 +52,10 @@ def build(model: Any, given: Any) -> tuple[Graph, tuple[Note, ...]]:
         A `ModelProto` with the shape of every tensor, in order, without functions of its own.
     given
         Its graph as it was before shapes were inferred.
+    sizes
+        What names stand for, where shapes have names in place of sizes.
+    rows
+        Whether to find which rows of its inputs each operator needs.
 
     Raises
     ------
@@ -56,7 +63,7 @@ def build(model: Any, given: Any) -> tuple[Graph, tuple[Note, ...]]:
         If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
     """
     opset, nodes = opsets_of(model).get("", 1), _index_nodes(given)
-    builder = _Builder(opset, Constants(given), nodes, find_defaults(model))
+    builder = _Builder(opset, Constants(given), nodes, find_defaults(model), sizes or {}, rows)
     scope: _Scope = ChainMap()
     operators = builder.run(model.graph, scope, "")
     graph = Graph(
@@ -81,6 +88,8 @@ class _Builder:
     constants: Constants
     nodes: dict[str, tuple[int, Any]]  # by a result: the place of an outermost node, and the node
     defaults: set[str]  # inputs that have a value which a caller may replace
+    sizes: Mapping[str, int]  # by name, where a shape has names
+    rows: bool  # whether to find which rows operators need
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     aliases: list[tuple[int, int]] = field(default_factory=list)
@@ -144,7 +153,7 @@ class _Builder:
         at, given = next(
             (self.nodes[name] for name in node.output if name in self.nodes), (-1, None)
         )
-        if given is None or len(given.input) != len(slots):
+        if given is None or len(given.input) != len(slots) or not self.rows:
             return {"origin": (0, at)}
         rows = describe_rows(given, slots, outputs, self.tensors, self.opset, self.constants)
         return {"origin": (0, at), **rows}
@@ -273,7 +282,10 @@ class _Builder:
         if one is None:
             self.opaque.append(name)
             return self._add(Tensor(self._make_distinct(name, path), 0, kind, "sequence"))
-        shape = tuple(dim.dim_value for dim in one.shape.dim)
+        shape = tuple(
+            self.sizes[dim.dim_param] if dim.dim_param and self.sizes else dim.dim_value
+            for dim in one.shape.dim
+        )
         return self._tensor(name, path, kind, one.elem_type, shape)
 
     def _tensor(

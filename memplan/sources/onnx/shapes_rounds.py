@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
@@ -34,7 +34,7 @@ from memplan.sources.onnx.shapes_runtime import DOMAINS
 from memplan.sources.onnx.shapes_windows import amend
 from memplan.sources.onnx.sizes_declared import Evidence, make_note
 
-__all__ = ["declared_shapes", "with_shapes"]
+__all__ = ["declared_shapes", "with_names", "with_shapes"]
 
 # More rounds of inference than these find nothing more: each round carries a given dimension, or
 # the state of a loop, one level down.
@@ -120,6 +120,33 @@ def with_shapes(
         text = "declared element types that contradict the operators are ignored: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
     return model, (*notes, *evidence.make_notes(), *_find_changing_states(model.graph))
+
+
+def with_names(model: Any, names: Collection[str]) -> Any:
+    """Return the model with shapes in which sizes may be names; it is changed.
+
+    Parameters
+    ----------
+    model
+        A `ModelProto` in order, without functions of its own.
+    names
+        Dimensions by their name, or nameless ones of inputs by "TENSOR:AXIS".
+
+    Raises
+    ------
+    LibraryError, CrashError
+        If the library finds no shapes.
+    """
+    _import_domains(model)
+    _write_defaults(model.graph)
+    Evidence.take(model, {})
+    for value in model.graph.input:
+        declared = tensor_type(value.type)
+        for axis, dim in enumerate(() if declared is None else declared.shape.dim):
+            place = f"{value.name}:{axis}"
+            if place in names and not dim.HasField("dim_value"):
+                dim.dim_param = place
+    return infer_shapes(model, strict=False, follow_data=True)
 
 
 def _complete(evidence: Evidence, graph: Any, search: FaultSearch) -> bool:

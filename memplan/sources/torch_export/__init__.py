@@ -18,7 +18,7 @@ with fake tensors, which shows which tensors share a storage. The modules, in th
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ __all__ = [
     "graph_of",
     "load",
     "matches",
+    "open_graphs",
     "program_in_file",
     "program_in_memory",
     "read",
@@ -125,6 +126,35 @@ def graph_of(program: Any, dims: Mapping[str, int] | None = None) -> Graph:
         If a symbolic dimension has no value and no upper limit.
     """
     return graph_with_indices(with_casts(program_in_memory(program, dims or {})))[0]
+
+
+def open_graphs(program: Any, names: Collection[str]) -> Callable[[Mapping[str, int]], Graph]:
+    """Return a function that makes the graph of a program from values of its dimensions.
+
+    The sizes of the program are expressions of these, so the values may be numbers of any kind,
+    such as `memplan.many.Many`. The graph does not say which rows operators need.
+
+    Parameters
+    ----------
+    program
+        A file, or a `torch.export.ExportedProgram`.
+    names
+        The dimensions; which they are does not matter here.
+
+    Raises
+    ------
+    FormatError, GraphError
+        As `read` and `graph_of`, of the function too.
+    """
+    if not isinstance(program, Path):
+        return lambda dims: _plain_graph(program_in_memory(program, dims))
+    with _explain_errors(program):
+        model = read_model(program, 1)
+    return lambda dims: _plain_graph(program_of(model, program.stem, dims))
+
+
+def _plain_graph(program: Exported) -> Graph:
+    return graph_with_indices(with_casts(program), rows=False)[0]
 
 
 def training_graph(module: Any, args: tuple[Any, ...], loss: Any = None) -> Graph:

@@ -18,15 +18,22 @@ __all__ = ["graph_with_indices", "shorten_type"]
 _ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 
 
-def graph_with_indices(program: Exported) -> tuple[Graph, dict[str, int]]:
+def graph_with_indices(program: Exported, *, rows: bool = True) -> tuple[Graph, dict[str, int]]:
     """Return the graph of an exported program, and the index of each tensor by its name there.
+
+    Parameters
+    ----------
+    program
+        The program.
+    rows
+        Whether to find which rows of its inputs each operator needs.
 
     Raises
     ------
     GraphError
         If the program names a tensor that it does not have, or makes one twice.
     """
-    builder = _Builder(_find_read(program), len(program.inputs))
+    builder = _Builder(_find_read(program), len(program.inputs), rows=rows)
     replaced = {argument for _, argument in program.updates}
     for given in program.inputs:
         state = given.kind is Kind.CONSTANT and given.value.name in replaced
@@ -46,11 +53,14 @@ class _Builder:
         Names of the tensors that operators read or the program returns.
     given
         How many tensors are inputs of the program; these are added first.
+    rows
+        See `graph_with_indices`.
     """
 
-    def __init__(self, read: Container[str], given: int) -> None:
+    def __init__(self, read: Container[str], given: int, *, rows: bool) -> None:
         self._read = read
         self._given = given
+        self._rows = rows
         self._tensors: list[Tensor] = []
         self._values: list[Value] = []
         self._root: list[int] = []
@@ -126,6 +136,8 @@ class _Builder:
 
     def _describe_rows(self, node: Node) -> dict[str, Any]:
         """Return which rows an operator needs for a part of its result."""
+        if not self._rows:
+            return {"why_whole": "its rows were not looked for"}
         indices = [self._find(name) for name in node.inputs]
         values = [self._values[index] for index in indices]
         is_alone = all(value.name not in self._read for value in node.outputs[1:])

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Mapping
 from fractions import Fraction
 
-from memplan.sources._expressions import NO_VALUE, Reader, parse
+from memplan.sources._expressions import NO_VALUE, Reader, exact, parse
 from memplan.sources.torch_export.values import Value
 
 __all__ = ["evaluate", "parse_assertion"]
@@ -60,15 +60,15 @@ class _Reader(Reader):
     def value(self, node: ast.expr) -> Fraction:
         match node:
             case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str() as name)]):
-                return Fraction(self._names[name])
+                return exact(self._names[name])
             case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str() as number)]):
                 return Fraction(float(number))
             case ast.Subscript(value=ast.Call(func=ast.Attribute() as where, args=[]), slice=index):
                 tensor = self._tensor(where.value)
                 columns = {"size": tensor.sizes, "stride": tensor.strides}
-                return Fraction(columns[where.attr][int(self.value(index))])
+                return exact(columns[where.attr][int(self.value(index))])
             case ast.Call(func=ast.Attribute(value=base, attr="storage_offset"), args=[]):
-                return Fraction(self._tensor(base).offset)
+                return exact(self._tensor(base).offset)
         return super().value(node)
 
     def _tensor(self, node: ast.expr) -> Value:

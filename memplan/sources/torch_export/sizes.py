@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from math import floor
 
 from memplan.errors import GraphError, listed, quoted, suggest
 from memplan.notes import Code, Note
@@ -142,7 +143,7 @@ class Sizes:
             result = evaluate(size, {}, self._known)
             if result is None:
                 raise GraphError(f"the size {quoted(size)} cannot be computed")
-            found = int(result)
+            found = floor(result)
             if found != result:
                 raise GraphError(f"the size {quoted(size)} is {result}, not a whole number")
             self._seen[size] = found
