@@ -16,6 +16,7 @@ class Code(StrEnum):
     BLOCK_LIMIT = "block-limit"  # a block is larger than the host's limit on blocks
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned
     DIM_ASSUMED = "dim-assumed"  # a dimension has a size that the user did not give
+    FUSED_BELOW = "fused-below"  # the runtime fuses operators, and needs less than any plan
     GUARD_UNCHECKED = "guard-unchecked"  # a condition on sizes cannot be computed
     HOST_PLANS = "host-plans"  # a runtime of another release keeps its own plans
     KINDS_MISSING = "kinds-missing"  # the format has no tensors of a kind that was asked for

@@ -15,6 +15,7 @@ from tflite_models import model_named
 
 import memplan as mp
 from memplan.pipeline import arrange
+from memplan.sources import load
 from memplan.sources.options import Options
 from memplan.targets import choose_writer
 from memplan.targets.tflite_micro import minimal_arena
@@ -138,8 +139,9 @@ def measure(path: Path, dims: dict[str, int]) -> int | None:
         return minimal_arena(path)
     if path.suffix != ".onnx":
         return None
-    found = onnxruntime.measure(path, Options(dims=dims), in_file_order=True, reuse=False)
-    return None if found is None else found.bytes
+    shapes = onnxruntime.find_shapes(load(path, dims=dims))
+    found = onnxruntime.measure_file(path, shapes, default=True)
+    return None if found is None else min(found.once[1], found.both[1])
 
 
 def least_work(path: Path, out: Path, size: int, dims: dict[str, int]) -> float:

@@ -98,6 +98,15 @@ def command(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Name of the declarations in C.")
     ] = None,
+    fused: Annotated[
+        bool | None,
+        typer.Option(
+            "--fused/--no-fused",
+            help="Let onnxruntime fuse the operators of an ONNX model first. By default it does so "
+            "for an ONNX output if it is installed, so that sessions with default settings keep "
+            "what is written.",
+        ),
+    ] = None,
     dim: options.Dim = None,
     strict: options.Strict = False,
     limit_factor: options.LimitFactor = 1,
@@ -146,6 +155,7 @@ def command(
         alignment=alignment,
         limit_factor=limit_factor,
         allow_refused=rewriting.allow_refused,
+        fused=bool(fused),
     )
     board = on.find()
     if board is not None and paths.path:
@@ -166,6 +176,7 @@ def command(
                 board=board,
                 header=bool(header),
                 name=name,
+                fused=fused,
                 order=order or recompute or (not header and detect(input) == "tflite"),
                 again=recompute,
                 bands=bands,

@@ -25,6 +25,7 @@ def write_arranged(
     board: Board | None,
     header: bool,
     name: str | None,
+    fused: bool | None,
     **asked: Any,
 ) -> None:
     """Write a program in another order, or in bands.
@@ -35,7 +36,7 @@ def write_arranged(
     from memplan.pipeline import arrange
     from memplan.sources import detect
 
-    writer = _choose_writer(input, model, out, board, header=header, name=name)
+    writer = _choose_writer(input, model, out, board, header=header, name=name, fused=fused)
     is_onnx = not header and detect(input) == "onnx"
     if not (header or asked["bands"] or asked["again"]) and (
         model.alignment > 1 or (is_onnx and asked["capacity"])
@@ -64,13 +65,9 @@ def write_arranged(
     if asked["bands"]:
         _show_bands(found, compared=not header)
     elif not asked["again"]:
-        _show_order(found, measured=details is not None)
+        _show_order(found, measured=not header)
     if is_onnx:
-        from memplan.targets import onnx, onnx_bands
-
-        output.line(onnx_bands.HOW_TO_RUN if asked["bands"] else onnx.HOW_TO_RUN)
-        if found.again is not None:
-            output.line(onnx.HOW_TO_RUN_AGAIN)
+        output.line(f"run     {found.best.written.run}")
         show_notes(notes)
     else:
         show(found.planned, (), details, notes)
@@ -84,6 +81,7 @@ def _choose_writer(
     *,
     header: bool,
     name: str | None,
+    fused: bool | None,
 ) -> Writer:
     """Return the writer of a file, or of a header of any program."""
     if header:
@@ -94,7 +92,12 @@ def _choose_writer(
 
     asked = replace(model.reading(), board=board)
     return choose_writer(
-        Path(input), Path(out), asked, allow_refused=model.allow_refused, written=True
+        Path(input),
+        Path(out),
+        asked,
+        allow_refused=model.allow_refused,
+        written=True,
+        fused=fused is not False,
     )
 
 

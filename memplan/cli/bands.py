@@ -93,7 +93,7 @@ def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
     from memplan.targets import choose_writer
 
     kind = detect(input)
-    writer = choose_writer(Path(input), options=model.reading())
+    writer = choose_writer(Path(input), options=model.reading(), fused=False)
     given = writer.open()
     uncut = writer.uncut(given)
     if all(each.why_whole == UNKNOWN_ROWS for each in uncut.operators):

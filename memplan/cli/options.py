@@ -442,6 +442,14 @@ class Model:
             "of the file.",
         ),
     ] = False
+    fused: Annotated[
+        bool,
+        typer.Option(
+            "--fused",
+            help="Read an ONNX model as onnxruntime runs it here, with fused operators in its own "
+            "order.",
+        ),
+    ] = False
     part: Part = None
     runtime: Annotated[
         bool,
@@ -465,6 +473,7 @@ class Model:
             pins=self.pins,
             limit_factor=self.limit_factor,
             runtime_order=self.runtime_order,
+            fused=self.fused,
         )
 
 

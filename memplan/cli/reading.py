@@ -99,6 +99,7 @@ def read_input(
         pins=model.pins,
         limit_factor=model.limit_factor,
         runtime_order=model.runtime_order,
+        fused=model.fused,
         part=model.part,
         board=board,
     )

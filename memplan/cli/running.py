@@ -29,7 +29,7 @@ _PANELS = {
     "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "
     "--max-extra-macs --pure",
     "Input": "--dim --board --kernels --include --exclude --path --known --device --runtime-order "
-    "--strict --limit-factor",
+    "--fused --strict --limit-factor",
 }
 _PLACES = {
     name: (panel, place)

@@ -161,7 +161,7 @@ class Run:
     def reorder(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
         """Plan the program in the order with the least load."""
         found = self.find_order(in_place=in_place, pure=pure)
-        if found.moved or _moves_inside(found):
+        if found.moved or _moves_inside(found) or self._writer.keeps_order:
             self._draft(self._writer.put_in_order(self._given, found), in_place=in_place, parts=2)
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
         self.note("order", f"load {found.peak}, at least {found.bound}{proved}")

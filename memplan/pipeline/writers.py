@@ -63,6 +63,8 @@ class Written:
         What it needs without a plan in its file; `None` if it has no way of its own.
     details
         What the writer tells of it beyond that.
+    run
+        What its runtime has to be told, in words; empty if nothing.
     """
 
     data: bytes
@@ -72,6 +74,7 @@ class Written:
     notes: tuple[Note, ...] = ()
     before: int | None = None
     details: Any = None
+    run: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,9 @@ class Writer(Protocol):
         Whether it runs copies of operators.
     moves
         Whether it can move tensors to another memory and back.
+    keeps_order
+        Whether a file that says an order needs less than one that leaves it to the runtime, also
+        where the best order is the given one.
     """
 
     name: str
@@ -116,6 +122,7 @@ class Writer(Protocol):
     takes_offsets: bool = True
     runs_again: bool = False
     moves: bool = False
+    keeps_order: bool = False
 
     def check_bands(self) -> None:
         """Refuse bands that cannot be written because a library is missing, before the work."""

@@ -74,6 +74,7 @@ def load(
     pins: bool = True,
     limit_factor: int = 1,
     runtime_order: bool = False,
+    fused: bool = False,
     part: int | None = None,
     board: str | Board | None = None,
 ) -> Loaded:
@@ -103,6 +104,9 @@ def load(
     runtime_order
         Whether the operators of an ONNX model run in onnxruntime's default order, and not in that
         of the file.
+    fused
+        Whether an ONNX model is read as onnxruntime runs it here: it fuses operators, and has to
+        be installed. Its operators are in the runtime's default order.
     part
         Which device of a CUDA snapshot, or which allocation of an XLA dump; by default the one
         with the most bytes.
@@ -122,10 +126,10 @@ def load(
         One sentence, if the file is damaged or its format is not known.
     MemplanError
         If a library that reads it is missing, a dimension has no value, there is no such kind,
-        part or board, or `runtime_order` or `board` is asked for in another format.
+        part or board, or `runtime_order`, `fused` or `board` is asked for in another format.
     """
     options = Options(
-        dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part
+        dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part, fused
     )
     if board is not None:
         from memplan.sources.tflite.boards import find_board
@@ -148,6 +152,8 @@ def load(
             raise MemplanError(
                 f"{path} is not an ONNX model; only their runtime has an order of its own"
             )
+        if fused and name != "onnx":
+            raise MemplanError(f"{path} is not an ONNX model; only their runtime fuses operators")
         if part is not None and name not in _WITH_PARTS:
             raise MemplanError(
                 f"{path} has one program; only CUDA snapshots have devices, and only XLA dumps "

@@ -52,6 +52,9 @@ class Figure:
         program than the one that ran. Empty where the runtime only places worse.
     notes
         What the other planner says of the program, if it was asked: why it refuses it.
+    live, load
+        The most bytes that were live at one time in the run, and those of the planned sizes; 0 if
+        that was not measured.
     """
 
     runtime: str
@@ -60,6 +63,8 @@ class Figure:
     what: str = ""
     beyond: str = ""
     notes: tuple[Note, ...] = ()
+    live: int = 0
+    load: int = 0
 
 
 @dataclass(frozen=True, slots=True)

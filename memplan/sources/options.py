@@ -29,4 +29,5 @@ class Options:
     limit_factor: int = 1
     runtime_order: bool = False
     part: int | None = None
+    fused: bool = False
     board: Board | None = None

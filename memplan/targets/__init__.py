@@ -23,6 +23,7 @@ def choose_writer(
     allow_refused: bool = False,
     head_only: bool = False,
     written: bool = False,
+    fused: bool = True,
 ) -> Writer:
     """Return the writer for a model, by the suffix of the output, or else by the model itself.
 
@@ -40,6 +41,8 @@ def choose_writer(
         See `memplan.targets.tflite_micro.TfliteMicro`.
     written
         Whether the output is the file of the model's own runtime, whatever its suffix.
+    fused
+        See `memplan.targets.onnx.OnnxFile`.
 
     Raises
     ------
@@ -73,7 +76,7 @@ def choose_writer(
         if kind == "onnx":
             from memplan.targets.onnx import OnnxFile
 
-            return OnnxFile(model, options, takes_offsets=not written)
+            return OnnxFile(model, options, takes_offsets=not written, fused=fused)
     if out is not None:
         raise MemplanError(
             f"{_name(model)} is neither a TFLite nor an ONNX model: no other file is written in "

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memplan.extras import require
 from memplan.graph import Graph
 from memplan.rewrite.again import Emitted
-from memplan.sources.onnx.protos import subgraphs
 from memplan.sources.onnx.read_names import sort_operators
 from memplan.targets._onnx_bands import match_nodes
+from memplan.targets._onnx_hold import iterate_reads
 
 __all__ = ["write_again"]
 
@@ -90,7 +89,7 @@ class _Writer:
         """Write the nodes beside the operators that have all that they read."""
         left = []
         for node in self._pending:
-            if all(name in self._now or name not in self._made for name in _iterate_reads(node)):
+            if all(name in self._now or name not in self._made for name in iterate_reads(node)):
                 self._rename(node, {})
             else:
                 left.append(node)
@@ -111,11 +110,3 @@ class _Writer:
             if new != name:
                 self._copies[new] = name
         self._nodes.append(node)
-
-
-def _iterate_reads(node: Any) -> Iterator[str]:
-    """Yield the names that a node reads, also inside of its blocks."""
-    yield from filter(None, node.input)
-    for _, graph in subgraphs(node):
-        for inner in graph.node:
-            yield from _iterate_reads(inner)

@@ -19,6 +19,7 @@ from memplan.graph.pictures import Shifted, Spread, Window
 from memplan.rewrite.bands import Action, Cut, Do
 from memplan.sources import Loaded
 from memplan.sources.onnx import read_bytes
+from memplan.sources.onnx.fused import NCHWC
 from memplan.sources.onnx.graph_memory import SHAPE_ONLY
 from memplan.sources.onnx.graph_pictures import (
     RANK,
@@ -27,7 +28,7 @@ from memplan.sources.onnx.graph_pictures import (
     gives_sizes,
     read_attributes,
 )
-from memplan.sources.onnx.protos import opsets_of, subgraphs
+from memplan.sources.onnx.protos import add_weight, opsets_of, subgraphs
 from memplan.sources.onnx.read_names import sort_operators
 from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.options import Options
@@ -45,14 +46,17 @@ def _list_sizes(model: Any, graph: Graph, asked: Options) -> dict[str, int]:
     return {f"{name}:{axis}": size for name, shape in left for axis, size in enumerate(shape)}
 
 
-def write_bands(data: bytes, found: Cut, path: Path, asked: Options) -> tuple[bytes, Loaded]:
+def write_bands(
+    data: bytes, found: Cut, path: Path, asked: Options, block: int = 0
+) -> tuple[bytes, Loaded]:
     """Return a file with the operators of a cut of its graph, and what it is read as.
 
-    In bands, operators are not counted on to write over inputs: only some kernels do so.
+    In bands, operators are not counted on to write over inputs: only some kernels do so. `block` is
+    how many channels are in one of the layout NCHWc, if the file has such operators.
     """
     model, graph = require("onnx", extra="onnx").ModelProto.FromString(data), found.uncut.graph
     sort_operators(model)
-    _Writer(model, found, match_nodes(model, graph, path), _fixes(model)).write()
+    _Writer(model, found, match_nodes(model, graph, path), _fixes(model), block).write()
     written: bytes = model.SerializeToString(deterministic=True)
     again = replace(asked, dims=_list_sizes(model, graph, asked), in_place=False)
     return written, read_bytes(written, path, again)
@@ -90,7 +94,9 @@ def _fixes(model: Any) -> bool:
 class _Writer:
     """Writes the operators of a cut into a model."""
 
-    def __init__(self, model: Any, found: Cut, places: Sequence[int], fixes: bool) -> None:
+    def __init__(
+        self, model: Any, found: Cut, places: Sequence[int], fixes: bool, block: int
+    ) -> None:
         self._onnx = require("onnx", extra="onnx")
         self._model = model
         self._graph = model.graph
@@ -104,6 +110,7 @@ class _Writer:
         self._constants: dict[tuple[int, ...], str] = {}
         operators, tensors = found.uncut.operators, found.uncut.graph.tensors
         inside = (o for region in found.regions for o in operators[region.first : region.last])
+        self._block, self._blocked = block, _find_blocked(found.uncut.graph)
         self._parted = {tensors[each.makes].name: each.makes for each in inside}
 
     def write(self) -> None:
@@ -114,7 +121,7 @@ class _Writer:
             limit = self._places[action.step] if action.step >= 0 else -1
             while folded and folded[-1] < limit:
                 nodes += self._folded(self._old[folded.pop()])
-            nodes.append((self._node(action), False))
+            nodes += [(node, False) for node in self._nodes(action)]
         while folded:
             nodes += self._folded(self._old[folded.pop()])
         kept = self._drop_unused(nodes)
@@ -137,35 +144,48 @@ class _Writer:
         values = list(shape) if node.op_type == "Shape" else prod(tensor.shape)
         numpy_helper = require("onnx.numpy_helper", extra="onnx")
         array = require("numpy", extra="onnx").array(values, "int64")
-        self._graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
+        add_weight(self._model, numpy_helper.from_array(array, node.output[0]))
         return []
 
-    def _node(self, action: Action) -> Any:
+    def _nodes(self, action: Action) -> list[Any]:
         if action.do is Do.WHOLE:
-            return self._old[self._places[action.step]]
-        if action.do is Do.SLICE:
-            return self._slice(action)
+            return [self._old[self._places[action.step]]]
+        if action.do is Do.PART:
+            return [self._part(self._old[self._places[action.step]], action)]
+        assert action.do in (Do.SLICE, Do.JOIN), "no window asks for zeros around it"
+        names, output = [self._name(tensor) for tensor in action.inputs], self._name(action.output)
+        if self._cut.part(action.output)[0] not in self._blocked:
+            return [self._move(action, names, output, first=2)]
+        # Rows of blocks: [1, channels, rows, columns] is [blocks, rows, columns, block] in memory.
+        views, nodes = [], []
+        for tensor, name in zip(action.inputs, names, strict=True):
+            views.append(self._take(f"{name} in blocks"))
+            nodes.append(self._view(name, views[-1], self._shape_blocks(tensor)))
+        made = self._take(f"{output} in blocks")
+        whole = self._view(made, output, self._shape(action.output))
+        return [*nodes, self._move(action, views, made, first=1), whole]
+
+    def _move(self, action: Action, names: Sequence[str], output: str, *, first: int) -> Any:
+        """Return the operator that takes or joins rows or columns, of which `first` is the axis."""
+        make = self._onnx.helper.make_node
         if action.do is Do.JOIN:
-            return self._make("Concat", action.inputs, action.output, axis=2 + action.axis)
-        assert action.do is Do.PART, "no window asks for zeros around it"
-        return self._part(self._old[self._places[action.step]], action)
-
-    def _make(self, kind: str, inputs: Sequence[int], output: int, **attributes: Any) -> Any:
-        name = self._name(output)
-        names = [self._name(tensor) for tensor in inputs]
-        return self._onnx.helper.make_node(kind, names, [name], name=name, **attributes)
-
-    def _slice(self, action: Action) -> Any:
-        """Return an operator that takes some rows, or columns, or both."""
+            return make("Concat", names, [output], name=output, axis=first + action.axis)
         axes, starts, ends = zip(*find_slices(self._cut, action), strict=True)
-        places = [2 + axis for axis in axes]
+        places = [first + axis for axis in axes]
         if self._opset < 10:
-            return self._make(
-                "Slice", action.inputs, action.output, starts=starts, ends=ends, axes=places
-            )
-        node = self._make("Slice", action.inputs, action.output)
-        node.input.extend(map(self._constant, (starts, ends, places)))
-        return node
+            more = {"starts": starts, "ends": ends, "axes": places}
+            return make("Slice", names, [output], name=output, **more)
+        given = map(self._constant, (starts, ends, places))
+        return make("Slice", [*names, *given], [output], name=output)
+
+    def _view(self, name: str, output: str, shape: Sequence[int]) -> Any:
+        """Return an operator that gives a tensor another shape, in the same memory."""
+        inputs = [name, self._constant(shape)]
+        return self._onnx.helper.make_node("Reshape", inputs, [output], name=output)
+
+    def _shape_blocks(self, tensor: int) -> tuple[int, ...]:
+        _, channels, rows, columns = self._shape(tensor)
+        return channels // self._block, rows, columns, self._block
 
     def _part(self, old: Any, action: Action) -> Any:
         """Return an operator on fewer rows."""
@@ -266,7 +286,7 @@ class _Writer:
         if key not in self._constants:
             name = self._take("amounts " + " ".join(map(str, key)))
             helper, kind = self._onnx.helper, self._onnx.TensorProto.INT64
-            self._graph.initializer.append(helper.make_tensor(name, kind, [len(key)], list(key)))
+            add_weight(self._model, helper.make_tensor(name, kind, [len(key)], list(key)))
             self._constants[key] = name
         return self._constants[key]
 
@@ -304,6 +324,17 @@ class _Writer:
             del one.type.tensor_type.shape.dim[:]
             for size in shape:
                 one.type.tensor_type.shape.dim.add().dim_value = size
+
+
+def _find_blocked(graph: Graph) -> set[int]:
+    """Return the tensors that are in blocks of channels."""
+    found: set[int] = set()
+    for operator in graph.operators:
+        if operator.type == f"{NCHWC}.ReorderOutput":
+            continue
+        if operator.type.startswith(f"{NCHWC}.") or found.intersection(operator.inputs):
+            found.update(operator.outputs)
+    return found
 
 
 def _keep(held: Any, wanted: Callable[[Any], bool]) -> None:

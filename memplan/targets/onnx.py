@@ -3,48 +3,68 @@
     found = memplan.targets.onnx.reorder("model.onnx", "ordered.onnx")
 
 Onnxruntime allocates while it runs, so that what counts is the load of the nodes in their order. It
-runs them in the order of the file only if it is told to:
+fuses operators and orders them itself. So if it is installed, it fuses them first; what it then
+runs is rewritten, and written so that a session with default settings keeps it (`_onnx_hold`).
+
+Otherwise, and with `fused=False`, the operators of the file are written. Onnxruntime keeps their
+order, and frees tensors after their last reader, only if it is told to; it then fuses nothing:
 
     options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    options.enable_mem_reuse = False
+    options.enable_mem_pattern = False
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError
 from memplan.files import read_bytes as read_file
 from memplan.files import write_files
+from memplan.graph import Graph
 from memplan.notes import Code
 from memplan.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
 from memplan.planning import Planned, settle_sizes
 from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.again import Emitted
 from memplan.rewrite.bands import Cut
-from memplan.sources import Loaded
+from memplan.sources import Loaded, of_graph
 from memplan.sources.loaded import lay_out_again
 from memplan.sources.onnx import read, read_bytes
+from memplan.sources.onnx.fused import NCHWC, Fused, fuse
+from memplan.sources.onnx.graph_memory import IN_RUNTIME
 from memplan.sources.options import Options
 from memplan.targets._onnx_again import write_again
 from memplan.targets._onnx_bands import write_bands
+from memplan.targets._onnx_hold import hold
 from memplan.targets._onnx_order import write_order
-from memplan.yardsticks.onnxruntime import measure_difference, measure_least
+from memplan.yardsticks.onnxruntime import (
+    Held,
+    find_shapes,
+    measure_difference,
+    measure_file,
+)
 
-__all__ = ["HOW_TO_RUN", "HOW_TO_RUN_AGAIN", "OnnxFile", "reorder"]
+__all__ = ["HOW_TO_RUN", "OnnxFile", "reorder"]
 
 HOW_TO_RUN: Final = (
-    "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED: onnxruntime keeps no "
-    "order of a file without it"
+    "set SessionOptions.graph_optimization_level = ORT_DISABLE_ALL, execution_order = "
+    "ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and enable_mem_pattern to False: else "
+    "onnxruntime runs other operators in an order of its own"
 )
-HOW_TO_RUN_AGAIN: Final = (
-    "and leave out an optimizer, which makes one operator of equal ones: InferenceSession(..., "
-    'disabled_optimizers=["CommonSubexpressionElimination"])'
+
+_PLAIN: Final = "with default settings"
+_NO_PATTERN: Final = (
+    "with SessionOptions.enable_mem_pattern = False, and else with default settings"
 )
+_UNMEASURED: Final = "the load of its nodes, not measured"
+_NEAR: Final = 1.01  # a memory pattern that needs so much more is still taken
 
 
 def reorder(
@@ -55,11 +75,9 @@ def reorder(
     timeout: float | None = None,
     states: int | None = None,
     pure: Iterable[str] = (),
+    fused: bool = True,
 ) -> Reordered:
     """Write a model with its operators in the order with the least load.
-
-    Weights, names and everything else stay, and weights in other files are not touched: `out`
-    belongs into the folder of `path` if there are any.
 
     Parameters
     ----------
@@ -70,6 +88,8 @@ def reorder(
         needed any more, as they do in onnxruntime.
     timeout, states, pure
         As of `memplan.reorder`.
+    fused
+        See `OnnxFile`.
 
     Raises
     ------
@@ -78,7 +98,7 @@ def reorder(
     MemplanError
         As `memplan.reorder`, and if the library `onnx` is missing.
     """
-    writer = OnnxFile(Path(path), options, takes_offsets=False)
+    writer = OnnxFile(Path(path), options, takes_offsets=False, fused=fused)
     found = arrange(writer, in_place=True, order=True, timeout=timeout, nodes=states, pure=pure)
     write_files({str(out): found.data})
     assert found.order is not None, "it was asked for"
@@ -86,9 +106,7 @@ def reorder(
 
 
 class OnnxFile(Writer):
-    """An ONNX model as onnxruntime runs it, in the order of the file.
-
-    Weights in other files are not touched: what is written belongs into the folder of the model.
+    """An ONNX model as onnxruntime runs it.
 
     Parameters
     ----------
@@ -98,24 +116,63 @@ class OnnxFile(Writer):
         See `memplan.load`. Dimensions that it gives are written into a file in bands, as bands are
         for that size.
     takes_offsets
-        Whether programs are planned too, and measured where onnxruntime is installed.
+        Whether programs are planned too.
+    fused
+        Whether onnxruntime, if it is installed and takes the model, fuses operators first: then
+        sessions with default settings keep what is written, and all weights are in the file.
+        Otherwise weights in other files are not touched, so that what is written belongs into the
+        folder of the model, and sessions need settings (`HOW_TO_RUN`).
     """
 
     has_runtime = True
     runs_again = True
+    keeps_order = True
 
     def __init__(
-        self, path: Path, options: Options | None = None, *, takes_offsets: bool = True
+        self,
+        path: Path,
+        options: Options | None = None,
+        *,
+        takes_offsets: bool = True,
+        fused: bool = True,
     ) -> None:
         self.name, self.takes_offsets = str(path), takes_offsets
-        self._path = path
-        self._options = replace(options or Options(), in_place=True, runtime_order=False)
-        self._measured: dict[bytes, tuple[int, bool] | None] = {}  # by the file
+        self._path, self._fuses = path, fused
+        self._fused: Fused | None = None
+        self._block = 0  # channels in a block, if the fused model has operators on them
+        self._options = replace(
+            options or Options(), in_place=True, runtime_order=False, fused=False
+        )
+        self._measured: dict[bytes, Held | None] = {}  # by the file
+        self._shapes: dict[str, Sequence[int]] = {}  # of the inputs
 
     def open(self) -> Variant:
         """See `memplan.pipeline.Writer`."""
         loaded = settle_sizes(self._read(self._options.dims), self._path, self._options, self._read)
-        return Variant(loaded, read_file(self._path))
+        self._shapes = find_shapes(loaded)
+        if self._fuses:
+            try:
+                fused = fuse(self._path)
+                found = self._as_run(read_bytes(fused.data, self._path, self._options))
+            except MemplanError:  # it is not installed, or it writes what cannot be planned
+                pass
+            else:
+                self._fused = fused
+                kinds = {one.type for one in graph_of(Variant(found)).operators}
+                self._block = fused.block * any(one.startswith(NCHWC) for one in kinds)
+                notes = dict.fromkeys((*loaded.notes, *found.notes))
+                return Variant(replace(found, notes=tuple(notes)), fused.data)
+        return Variant(self._as_run(loaded), read_file(self._path))
+
+    def _as_run(self, loaded: Loaded) -> Loaded:
+        """Return a model whose operators write over inputs only where the runtime's kernels do."""
+        graph = loaded.graph
+        assert graph is not None, "it is a model"
+        operators = tuple(
+            one if one.type in IN_RUNTIME else replace(one, in_place=()) for one in graph.operators
+        )
+        made = of_graph(graph.changed(operators=operators), in_place=loaded.in_place)
+        return replace(made, notes=loaded.notes)
 
     def _read(self, dims: Mapping[str, int]) -> Loaded:
         """Return the model with these sizes, which all that is written of it has too."""
@@ -137,7 +194,7 @@ class OnnxFile(Writer):
 
     def _read_back(self, data: bytes, peak: int, given: Variant, *, in_place: bool) -> Loaded:
         """Return what was written, which must need no more than it did before."""
-        loaded = read_bytes(data, self._path, self._options)
+        loaded = self._as_run(read_bytes(data, self._path, self._options))
         ways = (lay_out_again(loaded, in_place=way) for way in {False, in_place})
         if (load := min(way.problem.max_load for way in ways)) > peak:
             raise FormatError(
@@ -149,34 +206,65 @@ class OnnxFile(Writer):
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `memplan.pipeline.Writer`."""
-        data, banded = write_bands(given.data, found, self._path, self._options)
+        data, banded = write_bands(given.data, found, self._path, self._options, self._block)
         loaded = replace(banded, notes=given.loaded.notes)
         return replace(given, loaded=loaded, data=data, cut=found)
 
     def write(self, given: Variant, planned: Planned) -> Written:
         """See `memplan.pipeline.Writer`."""
-        data = given.data
-        is_sorted = all(note.code is not Code.OPERATORS_SORTED for note in given.loaded.notes)
-        if not (is_sorted or given.cut or given.order or given.again):
-            data = write_order(data, self.name, graph_of(given))
-        if self.takes_offsets:
-            return self._measure(data, given)
-        return Written(data, given.loaded.problem.max_load, "the load of its nodes")
+        rewritten = bool(given.cut or given.order or given.again)
+        if self._fused is None:
+            data = given.data
+            is_sorted = all(n.code is not Code.OPERATORS_SORTED for n in given.loaded.notes)
+            if not (is_sorted or rewritten):
+                data = write_order(data, self.name, graph_of(given))
+            if not self.takes_offsets:
+                return Written(data, given.loaded.problem.max_load, _UNMEASURED, run=HOW_TO_RUN)
+            tried = [data]
+        elif rewritten:
+            tried = self._hold(given.data, graph_of(given))
+        else:  # nothing is to be kept that the runtime would not do
+            tried = [read_file(self._path)]
+        measured = [(data, held) for data in tried if (held := self._measure(data)) is not None]
+        if not measured:
+            load = lay_out_again(given.loaded, in_place=False).problem.max_load
+            return Written(tried[0], load, _UNMEASURED, run=self._tell(rewritten=rewritten))
+        data, held = min(measured, key=lambda each: each[1].once[::-1])
+        # What the runtime lays out after the first run may have gaps, but a file as it is has them.
+        pattern = not rewritten or held.both[1] <= held.once[1] * _NEAR
+        tensors, arena = held.both if pattern else held.once
+        how = f"measured with kernel scratch; {tensors} bytes of tensors"
+        return Written(data, arena, how, run=self._tell(rewritten=rewritten, pattern=pattern))
 
-    def _measure(self, data: bytes, given: Variant) -> Written:
-        """Return what the runtime needs: its own figure, or else what it needs without reuse."""
+    def _tell(self, *, rewritten: bool, pattern: bool = True) -> str:
+        """Return what a session has to be told to run a file as it was measured."""
+        if self._fused is None:
+            return HOW_TO_RUN
+        words = _PLAIN if pattern else _NO_PATTERN
+        if rewritten:
+            words += f"; onnxruntime {self._fused.version} fused the operators"
+            if self._block:
+                words += f", for processors with blocks of {self._block} channels as this one has"
+        return words
+
+    def _hold(self, data: bytes, graph: Graph) -> list[bytes]:
+        """Return files that a session with default settings runs in the order of the nodes."""
+        return [hold(data, graph, block=self._block, is_open=way) for way in (True, False)]
+
+    def _measure(self, data: bytes) -> Held | None:
+        """Return what the runtime needs for a file, with the settings that are printed."""
         if data not in self._measured:
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.onnx"
-                path.write_bytes(data)
-                self._measured[data] = measure_least(path, self._options, given.loaded)
-        found = self._measured[data]
-        if found is None:
-            load = lay_out_again(given.loaded, in_place=False).problem.max_load
-            return Written(data, load, "the load of its nodes")
-        return Written(data, found[0], f"measured with enable_mem_reuse = {found[1]}")
+                path = self._path  # beside which its weights may be
+                if data != read_file(path):
+                    path = Path(folder) / "model.onnx"
+                    path.write_bytes(data)
+                default = self._fused is not None
+                self._measured[data] = measure_file(path, self._shapes, default=default)
+        return self._measured[data]
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""
-        apart = measure_difference(given.data, written.data)
+        default = self._fused is not None
+        apart = measure_difference(self._path, written.data, self._shapes, default=default)
         return None if apart is None else Comparison(apart)

@@ -3,23 +3,13 @@
     found = memplan.targets.onnx_bands.put_in_bands("model.onnx", "bands.onnx", max_extra=0.1)
     print(found.given_peak, found.peak, found.extra)
 
-Onnxruntime has to be told to keep the order of the file, and to free tensors after their last use:
-
-    options = onnxruntime.SessionOptions()
-    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    options.enable_mem_reuse = False
-    options.enable_mem_pattern = False
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-
-Otherwise it gives the memory of a band to the next tensor of that size and keeps it until the last
-of these, also where none of them is live. An operator that it takes apart, as it does HardSwish,
-runs later than its place in the file, and its bands then are all live at one time.
+If onnxruntime is installed, it fuses operators first, and the file is for sessions with default
+settings; otherwise they need those of `memplan.targets.onnx`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from memplan.files import write_files
 from memplan.pipeline import Arranged, arrange
@@ -27,13 +17,7 @@ from memplan.rewrite.bands import MAX_EXTRA
 from memplan.sources.options import Options
 from memplan.targets.onnx import OnnxFile
 
-__all__ = ["HOW_TO_RUN", "put_in_bands"]
-
-HOW_TO_RUN: Final = (
-    "set SessionOptions.execution_order = ExecutionOrder.PRIORITY_BASED, and enable_mem_reuse and "
-    "enable_mem_pattern to False: else onnxruntime keeps the memory of bands for others of their "
-    "size"
-)
+__all__ = ["put_in_bands"]
 
 
 def put_in_bands(
@@ -43,11 +27,11 @@ def put_in_bands(
     *,
     max_extra: float = MAX_EXTRA,
     budget: int | None = None,
+    fused: bool = True,
 ) -> Arranged:
     """Write a model that computes its large pictures in bands, where this needs less memory.
 
-    Weights in other files are not touched: `out` belongs into the folder of `path` if there are
-    any. Dimensions that `options` gives are written into the file, as bands are for that size.
+    Dimensions that `options` gives are written into the file, as bands are for that size.
 
     Parameters
     ----------
@@ -60,6 +44,8 @@ def put_in_bands(
         The most work that may be added, as a share of the multiplications of the model.
     budget
         Bytes that are enough: the least work within them is chosen. Without it, the least memory.
+    fused
+        See `memplan.targets.onnx.OnnxFile`.
 
     Raises
     ------
@@ -68,7 +54,7 @@ def put_in_bands(
     MemplanError
         If no bands are within the budget, and if the library `onnx` is missing.
     """
-    writer = OnnxFile(Path(path), options, takes_offsets=False)
+    writer = OnnxFile(Path(path), options, takes_offsets=False, fused=fused)
     found = arrange(writer, in_place=True, bands=True, max_extra=max_extra, capacity=budget)
     found.require_fit(max_extra)
     if out is not None:

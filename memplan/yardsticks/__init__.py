@@ -56,14 +56,17 @@ def join_notes(notes: Iterable[Note], figures: Iterable[Figure]) -> tuple[Note, 
     """Return the notes of a reader with what the runtime says, whose word counts.
 
     What a reader knows of a runtime's kernels is left out as soon as the runtime itself was asked.
-    A figure that shows that the planned sizes are too small is an alarm.
+    A figure that shows that the planned sizes are too small is an alarm, whatever the format.
     """
     joined = dict.fromkeys(notes)
     for figure in figures:
         if figure.how == "measured" or figure.notes:
             joined = {note: None for note in joined if note.code is not Code.RUNTIME_REFUSES}
         joined |= dict.fromkeys(figure.notes)
-        if figure.beyond:
-            text = f"{figure.runtime} needs more than the sizes that are planned: {figure.beyond}"
-            joined[Note(Code.MEASURED_ABOVE, text)] = None
+        beyond = [figure.beyond] if figure.beyond else []
+        if figure.live > figure.load:
+            beyond.insert(0, f"{figure.live} bytes live at one time, {figure.load} planned")
+        if beyond:
+            text = f"{figure.runtime} needs more than the sizes that are planned: "
+            joined[Note(Code.MEASURED_ABOVE, text + "; ".join(beyond))] = None
     return tuple(joined)

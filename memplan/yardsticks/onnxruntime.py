@@ -1,7 +1,8 @@
 """Measures what onnxruntime needs for a model: the most bytes requested from its arena.
 
-Onnxruntime takes no plan from outside, and fuses operators before it makes its own. The figure to
-compare with is the one without fusions; the one with fusions is reported in addition.
+Onnxruntime takes no plan from outside, and fuses operators before it makes its own. The figure is
+that of a session with default settings, as users have it; the one without fusions says whether the
+planned sizes are those that it makes.
 """
 
 from __future__ import annotations
@@ -21,22 +22,49 @@ import numpy as np
 
 from memplan.errors import MemplanError, listed, quoted
 from memplan.notes import Code, Note
-from memplan.sources.loaded import Figure, Loaded
+from memplan.sources.children import run_child
+from memplan.sources.loaded import Figure, Loaded, lay_out_again
 from memplan.sources.onnx import read, read_declared
 from memplan.sources.options import Options
-from memplan.yardsticks.children import run_child
 
-__all__ = ["Settled", "measure", "measure_difference", "measure_least", "settle"]
+__all__ = [
+    "Held",
+    "Settled",
+    "find_shapes",
+    "measure",
+    "measure_difference",
+    "measure_file",
+    "settle",
+]
 
 _CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
 _TIMEOUT: Final = 20.0  # seconds
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
+    """What the arena of the runtime held while a model ran twice.
+
+    Attributes
+    ----------
+    version
+        Of the runtime.
+    made
+        The bytes of the results of each operator, by its type.
+    once, both
+        The most bytes that were requested after any operator, and that were in use with scratch of
+        kernels: of the first run, and of both. The first one has no memory pattern yet; sessions
+        without one need no more in any run.
+    """
+
     version: str
-    requested: int
-    in_use: int
-    made: dict[str, list[int]]  # bytes of the results of each operator, by its type
+    made: dict[str, list[int]]
+    once: tuple[int, int]
+    both: tuple[int, int]
+
+    @property
+    def requested(self) -> int:
+        """The most bytes that were requested, after any operator of two runs."""
+        return self.both[0]
 
 
 class Settled(NamedTuple):
@@ -54,9 +82,7 @@ class Settled(NamedTuple):
     note: Note
 
 
-def measure(
-    path: Path, options: Options, *, in_file_order: bool = False, reuse: bool = True
-) -> Figure | None:
+def measure(path: Path, options: Options) -> Figure | None:
     """Return the most bytes requested from onnxruntime's arena while a model runs on the CPU.
 
     The model runs twice, on zeros, with one thread; the second run uses the memory pattern that the
@@ -66,68 +92,76 @@ def measure(
     ----------
     path, options
         The model, and how it is read.
-    in_file_order
-        Whether it runs its operators in the order of the file (`PRIORITY_BASED`), and not in its
-        own order.
-    reuse
-        Whether the runtime gives the memory of a tensor to others of its size, and keeps it until
-        the last of these; otherwise it frees each after its last reader.
 
     Returns
     -------
     Figure or None
-        In bytes, the largest value after any operator; `what` adds the bytes in use with scratch of
-        kernels and the arena's rounding, the bytes after fusions, and, if the two orders have
-        different loads, those in the order of the file. `None` if the runtime is not
-        installed, rejects the model, or needs longer than 20 seconds.
+        In bytes, the largest value after any operator of a session with default settings, whose
+        operators are fused; `what` adds the bytes in use with scratch of kernels, both without
+        fusions, and, if the two orders have different loads, those in
+        the order of the file. `None` if the runtime is not installed, rejects the model, or needs
+        longer than 20 seconds.
     """
     if find_spec("onnxruntime") is None:
         return None
+    options = replace(options, in_place=False)
     try:
-        loaded = read(path, replace(options, runtime_order=not in_file_order, in_place=False))
+        loaded = read(path, replace(options, runtime_order=True))
     except MemplanError:
         return None
-    run = partial(_run, path, options, _find_shapes(loaded), in_file_order=in_file_order)
-    plain = run(fused=False, reuse=reuse)
-    if plain is None:
+    run = partial(_run, path, options, find_shapes(loaded))
+    session = run(fused=True)
+    plain = session if options.fused else run(fused=False)
+    if session is None or plain is None:
         return None
-    what = f"{plain.in_use} with kernel scratch and the arena's rounding"
-    fused = run(fused=True, reuse=reuse)
-    if fused is not None:
-        what += f"; {fused.requested} and {fused.in_use} after fusing operators"
-    if not in_file_order and _has_other_load(path, options):
-        ordered = run(fused=False, in_file_order=True, reuse=reuse)
+    what = f"{session.both[1]} with kernel scratch"
+    if not options.fused:
+        what += f"; {plain.requested} and {plain.both[1]} without fusing operators"
+    if not options.fused and _has_other_load(path, options):
+        ordered = run(fused=False, in_file_order=True)
         if ordered is not None:
-            what += f"; {ordered.requested} and {ordered.in_use} in the order of the file"
+            what += f"; {ordered.requested} and {ordered.both[1]} in the order of the file"
     settled = _believe(path, options, loaded, plain)
     if settled is not None:
-        options = replace(options, dims={**options.dims, **settled.dims}, in_place=False)
-        loaded = read(path, replace(options, runtime_order=not in_file_order))
+        options = replace(options, dims={**options.dims, **settled.dims})
+        loaded = read(path, replace(options, runtime_order=True))
     others = list(_find_others(loaded, plain))
-    beyond = _explain_larger(others)
     load = loaded.problem.max_load
-    if not beyond and plain.requested > load:  # it may only share memory worse than a plan does
-        alone = run(fused=False, reuse=False)
-        if alone is not None and alone.requested > load:
-            beyond = f"{alone.requested} bytes live at one time, {load} planned"
+    alone = plain
+    if plain.requested > load:  # it may only share memory worse than a plan does
+        alone = run(fused=options.fused, reuse=False) or plain
     return Figure(
-        f"onnxruntime {plain.version}",
-        plain.requested,
+        f"onnxruntime {session.version}",
+        session.requested,
         "measured",
         what,
-        beyond,
-        _doubt_override(loaded, others),
+        _explain_larger(others),
+        (*_doubt_override(loaded, others), *_explain_fused(loaded, session)),
+        live=min(alone.requested, plain.requested),
+        load=load,
     )
 
 
-def _find_shapes(loaded: Loaded) -> dict[str, Sequence[int]]:
+def _explain_fused(loaded: Loaded, session: Held) -> tuple[Note, ...]:
+    """Return a note where the runtime needs less than any plan of the operators of the file."""
+    load = lay_out_again(loaded, in_place=True).problem.max_load
+    if session.requested >= load:
+        return ()
+    text = (
+        f"onnxruntime fuses operators, and needs {session.requested} bytes, where those of the "
+        f"file have at least {load} live at one time: --fused plans the model as it runs it"
+    )
+    return (Note(Code.FUSED_BELOW, text),)
+
+
+def find_shapes(loaded: Loaded) -> dict[str, Sequence[int]]:
     """Return the shapes of the inputs."""
     assert loaded.graph is not None
     inputs = (loaded.graph.tensors[index] for index in loaded.graph.inputs)
     return {each.name: each.shape or () for each in inputs}
 
 
-def _find_others(loaded: Loaded, run: _Held) -> Iterator[tuple[str, int, int]]:
+def _find_others(loaded: Loaded, run: Held) -> Iterator[tuple[str, int, int]]:
     """Yield the types of operators that made other bytes than planned: type, made, planned.
 
     Operators are known by their type alone, so those are compared that ran as often as they are
@@ -162,11 +196,11 @@ def settle(path: Path, options: Options) -> Settled | None:
     if find_spec("onnxruntime") is None:
         return None
     loaded = read(path, replace(options, in_place=False))
-    plain = _run(path, options, _find_shapes(loaded), fused=False, in_file_order=True, reuse=True)
+    plain = _run(path, options, find_shapes(loaded), fused=False, in_file_order=True)
     return None if plain is None else _believe(path, options, loaded, plain)
 
 
-def _believe(path: Path, options: Options, loaded: Loaded, run: _Held) -> Settled | None:
+def _believe(path: Path, options: Options, loaded: Loaded, run: Held) -> Settled | None:
     """Return the sizes of declared shapes that a run made, where the inferred ones it did not."""
     assert loaded.graph is not None
     ignored = _list_overridden(loaded)
@@ -192,7 +226,7 @@ def _believe(path: Path, options: Options, loaded: Loaded, run: _Held) -> Settle
 
 
 def _explain_declared(
-    run: _Held, names: Sequence[str], declared: Mapping[str, Sequence[int]], loaded: Loaded
+    run: Held, names: Sequence[str], declared: Mapping[str, Sequence[int]], loaded: Loaded
 ) -> Note:
     assert loaded.graph is not None
     shapes = {one.name: list(one.shape or ()) for one in loaded.graph.tensors}
@@ -245,54 +279,80 @@ def _run(
     shapes: Mapping[str, Sequence[int]],
     *,
     fused: bool,
+    in_file_order: bool = False,
+    reuse: bool = True,
+) -> Held | None:
+    optimizes = "all" if fused else "what does not fuse"
+    return _ask(path, shapes, optimizes, options.dims, in_file_order=in_file_order, reuse=reuse)
+
+
+def _ask(
+    path: Path,
+    shapes: Mapping[str, Sequence[int]],
+    optimizes: str,
+    dims: Mapping[str, int],
+    *,
     in_file_order: bool,
     reuse: bool,
-) -> _Held | None:
+) -> Held | None:
+    """Run a model in a process of its own; `None` if it does not run, or not in time."""
     with tempfile.TemporaryDirectory() as folder:
         order = {
             "path": str(path.absolute()),
             "shapes": dict(shapes),
-            "dims": dict(options.dims),
-            "fused": fused,
+            "dims": dict(dims),
+            "optimizes": optimizes,
             "in_file_order": in_file_order,
             "reuse": reuse,
             "folder": folder,
         }
         run = run_child(_CHILD, order, _TIMEOUT)
-    return None if run is None or run.returncode != 0 else _Held(**json.loads(run.stdout))
+    return None if run is None or run.returncode != 0 else Held(**json.loads(run.stdout))
 
 
-def measure_least(path: Path, options: Options, loaded: Loaded) -> tuple[int, bool] | None:
-    """Return the least that a model needs in the order of its file, as `measure` counts.
+def measure_file(path: Path, shapes: Mapping[str, Sequence[int]], *, default: bool) -> Held | None:
+    """Return what a model needs, as `measure` counts.
 
     Parameters
     ----------
-    path, options
-        The model, and how it is read.
-    loaded
-        What was read of it.
+    path
+        The model.
+    shapes
+        Those of its inputs.
+    default
+        Whether the session has default settings. Otherwise it has those that keep a file as it is:
+        nothing is optimized, nodes run in the order of the file, and tensors are freed after their
+        last reader.
 
     Returns
     -------
-    tuple[int, bool] or None
-        In bytes, and whether that takes the runtime's reuse of memory: with it, operators write
-        over inputs, but the memory of a tensor is kept for others of its size. `None` if the
-        runtime is not installed, or does not run the model.
+    Held or None
+        `None` if the runtime is not installed, or does not run the model.
     """
     if find_spec("onnxruntime") is None:
         return None
-    run = partial(_run, path, options, _find_shapes(loaded), fused=False, in_file_order=True)
-    found = ((run(reuse=reuse), reuse) for reuse in (False, True))
-    return min(((held.requested, reuse) for held, reuse in found if held), default=None)
+    optimizes = "all" if default else "nothing"
+    return _ask(path, shapes, optimizes, {}, in_file_order=not default, reuse=default)
 
 
-def measure_difference(one: bytes, other: bytes) -> float | None:
+def measure_difference(
+    one: Path | bytes,
+    other: Path | bytes,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    default: bool = False,
+) -> float | None:
     """Run two models on the same random inputs, and return how far their results are apart.
 
     Parameters
     ----------
     one, other
-        The bytes of files with the same inputs; the second one may have fewer open dimensions.
+        Files, or the bytes of files, with the same inputs; the second one may have fewer open
+        dimensions.
+    shapes
+        Those of inputs with open dimensions.
+    default
+        Whether sessions have default settings; otherwise they optimize nothing.
 
     Returns
     -------
@@ -303,26 +363,46 @@ def measure_difference(one: bytes, other: bytes) -> float | None:
     if find_spec("onnxruntime") is None:
         return None
     try:
-        return _compare(importlib.import_module("onnxruntime"), one, other)
+        runtime = importlib.import_module("onnxruntime")
+        sessions = [_open(runtime, each, default=default) for each in (one, other)]
     except Exception:  # the runtime has classes of its own for each reason
         return None
+    for largest in (50, 1):  # whole numbers may be places in a short list
+        feeds = _draw_feeds(sessions[1].get_inputs(), shapes or {}, largest)
+        try:
+            return _compare(*(session.run(None, feeds) for session in sessions))
+        except Exception:
+            continue
+    return None
 
 
-def _compare(runtime: Any, one: bytes, other: bytes) -> float:
+def _open(runtime: Any, model: Path | bytes, *, default: bool) -> Any:
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    sessions = [runtime.InferenceSession(data, options) for data in (one, other)]
+    if not default:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    source = str(model) if isinstance(model, Path) else model
+    return runtime.InferenceSession(source, options, ["CPUExecutionProvider"])
+
+
+def _draw_feeds(
+    inputs: Iterable[Any], shapes: Mapping[str, Sequence[int]], largest: int
+) -> dict[str, Any]:
     random = np.random.default_rng(0)
     feeds = {}
-    for each in sessions[1].get_inputs():
-        drawn = random.normal(size=each.shape) * (1 if "float" in each.type else 50)
+    for each in inputs:
+        drawn = random.normal(size=shapes.get(each.name, each.shape))
         kind = {"float": "float32", "double": "float64"}.get(each.type[7:-1], each.type[7:-1])
+        if "float" not in each.type and kind != "float64":
+            drawn = drawn * 50 if largest > 1 else random.random(drawn.shape) < 0.5
         feeds[each.name] = np.abs(drawn).astype(kind) if kind[0] == "u" else drawn.astype(kind)
-    results = [session.run(None, feeds) for session in sessions]
+    return feeds
+
+
+def _compare(ones: Sequence[Any], others: Sequence[Any]) -> float:
     apart = 0.0
-    for first, second in zip(*results, strict=True):
+    for first, second in zip(ones, others, strict=True):
         if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
             apart = max(apart, float(np.nanmax(np.abs(first.astype("f8") - second))))
     return apart

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from memplan.errors import listed
 from memplan.graph import Kind
 from memplan.notes import Code, Note
+from memplan.sources.children import run_child
 from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.tflite.boards import put_on_board
@@ -29,7 +30,6 @@ from memplan.sources.tflite.model import Model, Scratch, load
 from memplan.sources.tflite.names import is_custom
 from memplan.sources.tflite.refusals import list_refusals
 from memplan.sources.tflite.sizes import resize
-from memplan.yardsticks.children import run_child
 
 __all__ = [
     *("LARGEST", "SPARE", "Answer", "Request", "ask", "compute_head", "find_version"),

@@ -15,11 +15,11 @@ from typing import Final
 
 from memplan.errors import MemplanError, listed
 from memplan.notes import Code, Note
+from memplan.sources.children import run_child
 from memplan.sources.loaded import Arena, Beside, Loaded
 from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import Model, load
 from memplan.yardsticks.board_arena import compute_arena
-from memplan.yardsticks.children import run_child
 from memplan.yardsticks.tflite_micro import (
     LARGEST,
     SPARE,

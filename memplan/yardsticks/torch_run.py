@@ -19,8 +19,9 @@ from typing import Any
 from memplan.errors import FormatError, MemplanError, quoted
 from memplan.extras import require
 from memplan.graph import Graph, Kind, Layout, lay_out
-from memplan.notes import Code, Note
+from memplan.notes import Note
 from memplan.runtime.torch import Recording, record
+from memplan.sources.loaded import Figure
 from memplan.sources.options import Options
 from memplan.sources.torch_export import program_in_file, program_in_memory
 from memplan.sources.torch_export.autocast import CAST, get_region, with_casts
@@ -29,6 +30,7 @@ from memplan.sources.torch_export.program import Exported
 from memplan.sources.torch_export.scope import bodies
 from memplan.sources.torch_export.values import Value
 from memplan.trace import Trace
+from memplan.yardsticks import join_notes
 
 __all__ = [
     "Difference",
@@ -92,12 +94,13 @@ class Measured:
 
     def make_notes(self) -> tuple[Note, ...]:
         """Return a note if the run held more than is planned."""
-        if self.peak <= self.load:
-            return ()
-        text = f"PyTorch held {self.peak} bytes in a run, {self.load} are planned"
-        if self.during and self.beyond:
-            text += f": operator {self.during} takes {self.beyond} more than its results"
-        return (Note(Code.MEASURED_ABOVE, text),)
+        why = ""
+        if self.during and self.beyond and self.peak > self.load:
+            why = f"operator {self.during} takes {self.beyond} bytes more than its results"
+        figure = Figure(
+            "PyTorch", self.peak, "measured", beyond=why, live=self.peak, load=self.load
+        )
+        return join_notes((), (figure,))
 
 
 def measure_file(path: Path, options: Options) -> Measured:

@@ -274,7 +274,7 @@ def examine(seed: int) -> str:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "m.onnx"
             path.write_bytes(data)
-            found = target.put_in_bands(path, max_extra=5.0)
+            found = target.put_in_bands(path, max_extra=5.0, fused=False)
         banded: bytes | None = found.data if found.cut is not None else None
     else:
         banded = in_bands(data, draw)

@@ -8,7 +8,30 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 from onnx_models import model, node, value
+
+
+def two_branches() -> Any:
+    """Return a model for which the order of the file and onnxruntime's are bad.
+
+    In tensors of the size of the input, a branch of 8 leaves 1, and one of 4 leaves 2. One after
+    the other they need 9, in onnxruntime's order 11; the file makes both wide tensors first: 13.
+    """
+    nodes = [
+        node("Concat", " ".join("x" * 8), "a", axis=0),
+        node("Concat", " ".join("x" * 4), "b", axis=0),
+        node("Slice", "a zero one", "c"),
+        node("Slice", "b zero two", "d"),
+        node("Concat", "c d", "e", axis=0),
+        node("Slice", "e zero last", "y"),
+    ]
+    weights = [
+        onnx.numpy_helper.from_array(np.array([at]), name)
+        for name, at in (("zero", 0), ("one", 256), ("two", 512), ("last", 1))
+    ]
+    return model(nodes, [value("x", [256, 64])], [value("y", [1, 64])], weights)
 
 
 def random_model(draw: random.Random) -> Any:

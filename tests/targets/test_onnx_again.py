@@ -53,7 +53,7 @@ def saved(made: Any, folder: Path) -> Path:
 
 def measured(path: Path) -> int:
     """Return what onnxruntime needs, as it says itself."""
-    found = mp.arrange(OnnxFile(path)).best.written
+    found = mp.arrange(OnnxFile(path, fused=False)).best.written
     assert found.how.startswith("measured")
     return found.arena
 
@@ -63,7 +63,7 @@ def test_a_file_with_re_runs(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     path = saved(step(), tmp_path)
     found = mp.arrange(
-        OnnxFile(path, takes_offsets=False), in_place=True, again=True, capacity=66_000
+        OnnxFile(path, takes_offsets=False, fused=False), in_place=True, again=True, capacity=66_000
     )
     assert found.fits
     assert found.again is not None

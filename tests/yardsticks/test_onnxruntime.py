@@ -84,7 +84,7 @@ def test_a_measured_peak_is_told_as_such() -> None:
     assert figure is not None
     assert figure.runtime == f"onnxruntime {onnxruntime.__version__}"
     assert figure.how == "measured"
-    assert "rounding" in figure.what
+    assert "kernel scratch" in figure.what
     in_place = solve(read(path, Options(in_place=True)).problem)
     assert in_place.peak <= figure.bytes < read(path, Options()).problem.size.sum()
 
@@ -187,7 +187,9 @@ def test_networks_raise_no_alarm(tmp_path: Path) -> None:
     for path in paths:
         figure = runtime.measure(path, Options())
         assert figure is not None
-        assert (figure.beyond, figure.notes) == ("", ())
+        assert Code.MEASURED_ABOVE not in {
+            note.code for note in yardsticks.join_notes((), (figure,))
+        }
 
 
 def test_dimensions_are_handed_on(tmp_path: Path) -> None:

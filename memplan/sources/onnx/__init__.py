@@ -24,6 +24,7 @@ A file goes through these modules from top to bottom:
       graph_pictures       which rows of its inputs an operator needs
       graph_origin         the line and the module of an operator
     graph_order          the order in which onnxruntime runs operators
+    fused                a model as onnxruntime runs it, after its optimizations (fused_child)
 
 `protos` has what all of them need to read messages.
 """
@@ -42,6 +43,7 @@ from memplan.files import of_file, reading
 from memplan.graph import Graph
 from memplan.notes import Code, Note
 from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.onnx.fused import fuse
 from memplan.sources.onnx.graph_build import build
 from memplan.sources.onnx.graph_order import in_runtime_order
 from memplan.sources.onnx.library import CrashError, LibraryError, start
@@ -95,6 +97,8 @@ def _read_bare(path: Path) -> bytes:
     """Return the bytes of a file without its weights; raises as `read`."""
     start()
     require("onnx", extra="onnx")
+    if options.fused:
+        return read_bytes(fuse(path).data, path, options)
     with reading(path), path.open("rb") as file:
         if path.stat().st_size == 0:
             raise FormatError(str(path), "the file is empty")
@@ -121,7 +125,8 @@ def _load(serialized: bytes, path: Path, options: Options) -> Loaded:
         if not model.graph.name:
             model.graph.name = path.stem.encode(errors="replace").decode()
         graph, notes = _convert(model, options.dims, options.limit_factor)
-        ordered = in_runtime_order(graph)
+        # What the runtime fused is in its order: it would take another one if it read the file.
+        ordered = graph if options.fused else in_runtime_order(graph)
         try:
             loaded = _lay_out(graph, options, notes)
             other = (

@@ -202,7 +202,10 @@ class _Builder:
         As in onnxruntime, an operator of the same graph must have made the input: inputs of the
         model belong to the caller, and a tensor from outside a sub-graph may be read again.
         """
-        positions = graph_memory.IN_PLACE.get(node.op_type, ()) if is_standard(node) else ()
+        if is_standard(node):
+            positions = graph_memory.IN_PLACE.get(node.op_type, ())
+        else:
+            positions = graph_memory.FUSED_IN_PLACE.get(f"{node.domain}.{node.op_type}", ())
         result = self.tensors[target]
         found = []
         for source in (slots[at] for at in positions if at < len(slots)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["IN_PLACE", "RANDOM", "SAME_SHAPE", "SHAPE_ONLY", "VIEWS"]
+__all__ = [
+    *("FUSED_IN_PLACE", "IN_PLACE", "IN_RUNTIME", "RANDOM", "SAME_SHAPE", "SHAPE_ONLY", "VIEWS"),
+]
 
 # onnxruntime gives the output the memory of input 0, or copies it if it is an output of the graph.
 # It removes a Dropout that does not train from the graph before the run.
@@ -25,14 +27,23 @@ _TWO = """
 # By row: this is safe because onnxruntime's kernels read a row before they write it.
 _ROWS = "LogSoftmax Softmax"
 
-# onnxruntime's CPU kernels take fewer of these choices (found by watching what each allocates):
-# Cast, Celu, Clip, Elu, HardSigmoid, LeakyRelu, LogSoftmax, Relu, Selu, Shrink, Sigmoid, Softmax,
-# Softplus, Softsign, Tanh, ThresholdedRelu and Trilu.
 IN_PLACE: dict[str, tuple[int, ...]] = {
     **dict.fromkeys((_ONE + _ROWS).split(), (0,)),
     **dict.fromkeys(_TWO.split(), (0, 1)),
     "Where": (1, 2),
 }
+# Convolutions that onnxruntime fused with an addition add to what input 3 holds.
+FUSED_IN_PLACE: dict[str, tuple[int, ...]] = {
+    "com.microsoft.FusedConv": (3,),
+    "com.microsoft.nchwc.Conv": (3,),
+}
+
+# onnxruntime's CPU kernels take fewer of these choices (found by watching what each allocates).
+_KERNELS = """
+    Cast Celu Clip Elu HardSigmoid LeakyRelu LogSoftmax Relu Selu Shrink Sigmoid Softmax Softplus
+    Softsign Tanh ThresholdedRelu Trilu
+"""
+IN_RUNTIME = frozenset(_KERNELS.split()) | frozenset(FUSED_IN_PLACE)
 
 # Their results differ from run to run, so they are never folded into constants.
 RANDOM = frozenset(

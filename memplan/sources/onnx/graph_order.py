@@ -7,13 +7,13 @@ and `NodeCompare` in `core/graph/graph.cc` and `graph_viewer.cc`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memplan.graph import Block, Graph, Operator, View
 from memplan.graph.order import waits
 
-__all__ = ["in_runtime_order"]
+__all__ = ["in_runtime_order", "walk_back"]
 
 
 def in_runtime_order(graph: Graph) -> Graph:
@@ -21,10 +21,10 @@ def in_runtime_order(graph: Graph) -> Graph:
     return replace(graph, operators=_sort(graph.operators, graph.views))
 
 
-def _sort(operators: tuple[Operator, ...], views: Iterable[View]) -> tuple[Operator, ...]:
-    arcs = waits(operators, views)
+def walk_back(arcs: Sequence[Iterable[int]]) -> list[int]:
+    """Return the order in which the runtime runs nodes, by what each of them waits for."""
     read = {other for awaited in arcs for other in awaited}
-    stack = [(number, False) for number in range(len(operators)) if number not in read]
+    stack = [(number, False) for number in range(len(arcs)) if number not in read]
     seen: set[int] = set()
     order = []
     while stack:
@@ -35,6 +35,11 @@ def _sort(operators: tuple[Operator, ...], views: Iterable[View]) -> tuple[Opera
             seen.add(number)
             stack.append((number, True))
             stack += [(other, False) for other in sorted(arcs[number]) if other not in seen]
+    return order
+
+
+def _sort(operators: tuple[Operator, ...], views: Iterable[View]) -> tuple[Operator, ...]:
+    order = walk_back(waits(operators, views))
     return tuple(_with_blocks(operators[number], views) for number in order)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from memplan.extras import require
 from memplan.graph import Kind, Tensor
 from memplan.graph.pictures import (
+    Each,
     Map,
     Maps,
     Padding,
@@ -20,6 +21,7 @@ from memplan.graph.pictures import (
     resize,
 )
 from memplan.sources._pictures import RANK, PictureCall, describe
+from memplan.sources.onnx.fused import NCHWC
 from memplan.sources.onnx.graph_memory import IN_PLACE
 from memplan.sources.onnx.shapes_arithmetic import Constants
 from memplan.sources.onnx.shapes_windows import POOLS, pool_axis
@@ -200,7 +202,7 @@ def _count_rows(call: NodeCall, window: Window, axis: int, size: int) -> tuple[i
     """Return how many rows are before the first one of an input, and how many windows there are."""
     kind, step = call.attributes.get("auto_pad", "NOTSET"), window.stride
     pads = (call.attributes.get("pads") or (0,) * RANK)[axis::2] if kind == "NOTSET" else kind
-    if call.kind in POOLS:
+    if call.kind.removeprefix(f"{NCHWC}.") in POOLS:
         return pool_axis(size, window.kernel, step, window.dilation, pads, ceil=False)
     if kind.startswith("SAME"):
         total = max((-(-size // step) - 1) * step + window.reach - size, 0)
@@ -226,6 +228,30 @@ def _transpose(call: NodeCall) -> Maps:
             raise WholeError("some rows of its result have none of its input")
         maps.append(Spread(reach, stride, pads[axis]))
     return {0: (maps[0], maps[1])}
+
+
+def _convolve(call: NodeCall) -> Maps:
+    """Return the maps of a convolution; one that is fused with an addition reads input 3 too."""
+    maps = _window(call, call.weights(1)[2:])
+    if call.shape(3):
+        if call.shape(3) != call.made:
+            raise WholeError("what it adds has another shape than its result")
+        maps[3] = (Each(), Each())
+    return maps
+
+
+def _reorder(call: NodeCall) -> Maps:
+    if call.attributes.get("channels_last"):
+        raise WholeError("rows are not on the axis of its input")
+    return call.first()
+
+
+def _repeat(call: NodeCall) -> Maps:
+    """Return the map of a resize of blocks of channels, which repeats rows and columns."""
+    where = call.attributes.get("coordinate_transformation_mode", "asymmetric")
+    if call.attributes.get("mode", "nearest") != "nearest" or where != "asymmetric":
+        raise WholeError("it interpolates rows")
+    return {0: resize(call.size(0), call.result, 0, 0)}
 
 
 def _resize(call: NodeCall) -> Maps:
@@ -307,7 +333,12 @@ def _count_macs(call: NodeCall) -> int:
     return 0
 
 
-_WEIGHTS: Final = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+_WEIGHTS: Final = {
+    "Conv": 1,
+    "ConvInteger": 1,
+    "QLinearConv": 3,
+    **dict.fromkeys(("com.microsoft.FusedConv", f"{NCHWC}.Conv"), 1),
+}
 _NOT_EACH: Final = frozenset({"CastLike", "LogSoftmax", "Softmax", "Trilu"})
 _Rule = Callable[[NodeCall], Maps]
 _RULES: Final[dict[str, _Rule]] = {
@@ -319,6 +350,14 @@ _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(("Conv", "com.microsoft.FusedConv", f"{NCHWC}.Conv"), _convolve),
+    **dict.fromkeys(
+        (f"{NCHWC}.MaxPool", f"{NCHWC}.AveragePool"),
+        lambda call: _window(call, call.attributes.get("kernel_shape") or ()),
+    ),
+    **dict.fromkeys((f"{NCHWC}.ReorderInput", f"{NCHWC}.ReorderOutput"), _reorder),
+    f"{NCHWC}.Upsample": _repeat,
+    **dict.fromkeys(("com.microsoft.Gelu", "com.microsoft.QuickGelu"), NodeCall.first),
     "BatchNormalization": _normalize,
     "Concat": lambda call: call.join(call.attributes.get("axis", 1) % RANK),
     "ConvTranspose": _transpose,

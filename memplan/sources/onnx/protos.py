@@ -12,11 +12,13 @@ from memplan.extras import require
 
 __all__ = [
     "STRING",
+    "add_weight",
     "bits_of",
     "bytes_of",
     "copy",
     "describe_node",
     "dtype_of",
+    "element_of",
     "has_subgraphs",
     "initializers",
     "is_known",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 STRING = 8
+_SEPARATE = 4  # the version from which on weights are no inputs
 _KIND = 30  # characters of an operator's type that a sentence has
 
 # By number of `TensorProto.DataType`, also of types that an old version of the library lacks.
@@ -142,9 +145,22 @@ def initializers(graph: Any) -> dict[str, tuple[int, tuple[int, ...]]]:
     return found
 
 
+def add_weight(model: Any, weight: Any) -> None:
+    """Add a weight to the outermost graph; before version 4 of the format it is an input too."""
+    model.graph.initializer.append(weight)
+    if model.ir_version < _SEPARATE:
+        declared = model.graph.input.add(name=weight.name).type
+        declared.CopyFrom(make_type(weight.data_type, tuple(weight.dims)))
+
+
 def dtype_of(number: int) -> str | None:
     """Return the name of an element type, or `None` for one that ONNX does not have."""
     return _TYPES[number][0] if number in _TYPES else None
+
+
+def element_of(dtype: str) -> int | None:
+    """Return the number of an element type, by its name; `None` for one that ONNX does not have."""
+    return next((number for number, (name, _) in _TYPES.items() if name == dtype), None)
 
 
 def bits_of(number: int) -> int:

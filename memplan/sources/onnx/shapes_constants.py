@@ -19,10 +19,13 @@ from memplan.sources.onnx.graph_memory import SHAPE_ONLY
 from memplan.sources.onnx.protos import (
     copy,
     describe_node,
+    dtype_of,
+    has_subgraphs,
     initializers,
     is_standard,
     known_shape,
     subgraphs,
+    tensor_type,
     types_in,
     walk_graphs,
 )
@@ -45,13 +48,21 @@ class Folder:
     """Replaces operators by constants where their results are small and known."""
 
     _lent: set[str] = field(default_factory=set)
+    _kept: dict[str, Any] = field(default_factory=dict)  # by result: nodes that run nevertheless
 
     def fold(self, graph: Any) -> bool:
         """Fold operators with results known so far; return whether the graph changed."""
         return self._fold(graph, ChainMap(), ChainMap())
 
     def take_back(self, graph: Any) -> None:
-        """Remove the constants that sub-graphs were lent for the inference."""
+        """Remove the constants that sub-graphs were lent for the inference.
+
+        Operators whose results are known because they have no elements run again: others wait for
+        what they read.
+        """
+        for node in graph.node:
+            if node.op_type == "Constant" and node.output[0] in self._kept:
+                node.CopyFrom(self._kept[node.output[0]])
         for inner in islice(walk_graphs(graph), 1, None):
             for one in [one for one in inner.initializer if one.name in self._lent]:
                 inner.initializer.remove(one)
@@ -73,6 +84,8 @@ class Folder:
             found = compute(node, values, types)
             values.update(dict.fromkeys(node.output, found))
             if found is not None and node.op_type != "Constant" and node.output[0] not in results:
+                if not found.size or not self._kept.keys().isdisjoint(node.input):
+                    self._kept[node.output[0]] = copy(node)
                 _replace(node, found)
                 changed = True
         open_branches(graph, taken)
@@ -138,12 +151,22 @@ def compute(
     node: Any, values: Mapping[str, Array | None], types: Mapping[str, Any]
 ) -> Array | None:
     """Return the one result of a node, if it is small and follows from the values it reads."""
-    if len(node.output) != 1 or not is_standard(node):
+    if len(node.output) != 1 or not is_standard(node) or has_subgraphs(node):
         return None
     if node.op_type not in SHAPE_ONLY:
-        return evaluate(node, [values.get(name) if name else None for name in node.input])
+        found = evaluate(node, [values.get(name) if name else None for name in node.input])
+        return _find_empty(types.get(node.output[0])) if found is None else found
     shape = known_shape(types.get(node.input[0])) if node.input else None
     return None if shape is None else evaluate_shape_query(node, shape)
+
+
+def _find_empty(declared: Any | None) -> Array | None:
+    """Return the value of a tensor without elements, which its type says; `None` for others."""
+    one, shape = tensor_type(declared), known_shape(declared)
+    if one is None or shape is None or 0 not in shape or dtype_of(one.elem_type) is None:
+        return None
+    tensor = require("onnx", extra="onnx").TensorProto
+    return array_of(tensor(data_type=one.elem_type, dims=shape, raw_data=b""))
 
 
 def _replace(node: Any, value: Array) -> None:

@@ -151,12 +151,21 @@ class _Pass:
             self.data[name] = value
 
     def _find_filters(self, name: str) -> list[tuple[int, ...]]:
-        """Return the shapes of the filters of nchwc convolutions that read a tensor."""
+        """Return the shapes of the filters of nchwc convolutions that read a tensor.
+
+        A reshape of a single point with so many channels says the same.
+        """
         if self.filters is None:
             self.filters = {}
             for node in self.graph.node:
                 is_blocked = node.domain == "com.microsoft.nchwc" and node.op_type == "Conv"
-                if is_blocked and len(node.input) > 1:
+                if (is_blocked or node.op_type == "Reshape") and len(node.input) > 1:
                     self.filters.setdefault(node.input[0], []).append(node.input[1])
-        shapes = (known_shape(self.types.get(one)) for one in self.filters.get(name, ()))
-        return [shape for shape in shapes if shape is not None]
+        found = []
+        for one in self.filters.get(name, ()):
+            shape, values = known_shape(self.types.get(one)), self.data.get(one)
+            if shape is not None and len(shape) > 1:
+                found.append(shape)
+            elif values is not None and values.size == 1:
+                found.append((int(values.item()),) * 2)
+        return found

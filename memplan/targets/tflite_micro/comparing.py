@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from memplan.pipeline import Comparison
+from memplan.sources.children import run_child
 from memplan.sources.tflite.model import parse
-from memplan.yardsticks.children import run_child
 from memplan.yardsticks.tflite_micro import LARGEST, SPARE, compute_head, find_version
 
 __all__ = ["compare_results"]

@@ -110,6 +110,8 @@ def _list_facts(found: Arranged) -> list[Fact]:
     facts: list[Fact] = []
     if not found.plan.has_offsets:
         facts.append(("load", f"{exact(written.arena)}; its runtime takes no plan"))
+    elif written.run:
+        facts += [("arena", f"{exact(written.arena)}, {written.how}"), ("run", written.run)]
     elif written.arena != peak:
         facts.append(
             (

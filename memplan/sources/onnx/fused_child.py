@@ -1,0 +1,70 @@
+"""Let onnxruntime fuse the operators of a model, and save what it would run (JSON in and out).
+
+Run by `memplan.sources.onnx.fused` as a program: native code may crash, and then only this process
+ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Read from standard input: the path of a model, and where to save what is run of it."""
+    import onnxruntime
+
+    order = json.load(sys.stdin)
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.optimized_model_filepath = order["out"]
+    try:
+        session = onnxruntime.InferenceSession(order["path"], options, ["CPUExecutionProvider"])
+    except Exception as error:  # the runtime has classes of its own for each reason
+        print(json.dumps({"error": str(error)}))
+        return
+    _drop_inputs(order["out"], {one.name for one in session.get_inputs()})
+    print(json.dumps({"version": onnxruntime.__version__, "block": _find_block(onnxruntime)}))
+
+
+def _drop_inputs(path: str, names: set[str]) -> None:
+    """Drop inputs that were weights, as old files list them, of which fusions left none."""
+    import onnx
+
+    model = onnx.load(path)
+    known = names | {one.name for one in model.graph.initializer}
+    left = [one for one in model.graph.input if one.name in known]
+    if len(left) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(left)
+        onnx.save(model, path)
+
+
+def _find_block(runtime: Any) -> int:
+    """Return how many channels a block of the layout NCHWc has on this machine; 0 without it."""
+    import numpy as np
+    import onnx
+
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    node = helper.make_node("ReorderInput", ["x"], ["y"], domain="com.microsoft.nchwc")
+    graph = helper.make_graph(
+        [node],
+        "block",
+        [helper.make_tensor_value_info("x", kind, [1, 4, 1, 1])],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft.nchwc", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    try:
+        session = runtime.InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        return int(session.run(None, {"x": np.zeros((1, 4, 1, 1), np.float32)})[0].shape[1])
+    except Exception:  # the runtime has no kernels for blocks here
+        return 0
+
+
+if __name__ == "__main__":
+    main()
