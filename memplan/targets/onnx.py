@@ -219,7 +219,8 @@ class OnnxFile(Writer):
             if not (is_sorted or rewritten):
                 data = write_order(data, self.name, graph_of(given))
             if not self.takes_offsets:
-                return Written(data, given.loaded.problem.max_load, _UNMEASURED, run=HOW_TO_RUN)
+                load = given.loaded.problem.max_load
+                return Written(data, load, _UNMEASURED, run=HOW_TO_RUN)
             tried = [data]
         elif rewritten:
             tried = self._hold(given.data, graph_of(given))
