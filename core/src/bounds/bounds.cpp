@@ -78,6 +78,9 @@ Bound by_one_buffer(const Problem& problem, const Sections& sections) {
     const bool by_itself = is_pinned(problem, b) || (!any_pin && problem.group_of(b) == kNoGroup);
     bound.buffers = by_itself ? std::vector<BufferIdx>{b} : std::vector<BufferIdx>{};
   }
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    MEMPLAN_ASSERT(!is_pinned(problem, b) || problem.pin[b] + problem.size[b] <= bound.bytes);
+  }
   return bound;
 }
 

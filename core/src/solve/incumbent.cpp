@@ -23,6 +23,11 @@ Incumbent::Incumbent(const Problem& problem, const SolveOptions& options, Sectio
       sections_(std::move(sections)) {
   const Lap lap(*this, "bound");
   know(bound_of_lifetimes(problem, sections_));
+  // A pin may end above the capacity, but not above a limit that a search gets.
+  for (BufferIdx b = 0; b < problem.count(); ++b) {
+    MEMPLAN_ASSERT(problem.pin_of(b) == kNoOffset ||
+                   problem.pin[b] + problem.size[b] <= best_.lower_bound);
+  }
 }
 
 bool Incumbent::check_invariants() const {
@@ -47,6 +52,7 @@ void Incumbent::know(const Bound& bound) {
   best_.lower_bound = bound.bytes;
   if (!has_plan()) best_.stats.note = std::string("bound: ") + bound.rule;
   conflict_ = bound.buffers;
+  for (const BufferIdx b : conflict_) MEMPLAN_ASSERT(0 <= b && b < problem_.count());
   for (BufferIdx b = 0; b < problem_.count(); ++b) {
     for (auto k = sections_.span_begin[b]; k < sections_.span_begin[b + 1]; ++k) {
       const Span& span = sections_.spans[k];

@@ -70,6 +70,7 @@ bool Prober::probe_halfway(std::int64_t slice) {
 
 Status Prober::probe(Bytes limit, std::int64_t nodes) {
   const Incumbent::Lap lap(incumbent_, name_);
+  MEMPLAN_ASSERT(limit >= incumbent_.lower_bound());  // so that no pin ends above it
   Plan answer = search_(limit, nodes);
   // A refutation of the bound may be one of the capacity too, but it does not name what does not
   // fit there.
