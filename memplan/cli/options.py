@@ -289,11 +289,26 @@ class Constraints:
     ] = None
 
     def add_to(self, loaded: Loaded) -> Loaded:
-        """Return an input with the reserved addresses and the pins; not with the capacity."""
+        """Return an input with the reserved addresses and the pins; not with the capacity.
+
+        Raises
+        ------
+        InfeasibleError
+            If an offset in the input lies on addresses that are reserved.
+        typer.BadParameter, ProblemError
+            For wrong values.
+        """
+        from memplan.errors import InfeasibleError, ProblemError
+
         problem = loaded.problem
         if self.reserve:
-            blocks = map(_parse_block, self.reserve)
-            problem = problem.with_reserved([*problem.reserved, *blocks])
+            blocks = [_parse_block(text) for text in self.reserve]
+            try:
+                problem = problem.with_reserved([*problem.reserved, *blocks])
+            except ProblemError as error:
+                if error.field != "pin":
+                    raise
+                raise InfeasibleError(f"proved: no plan leaves --reserve free: {error}") from None
         if self.pin:
             problem = problem.with_pins(_parse_pins(self.pin))
         return replace(loaded, problem=problem)

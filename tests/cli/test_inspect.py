@@ -386,6 +386,12 @@ def test_a_pin_above_the_capacity_does_not_fit(capsys: pytest.CaptureFixture[str
     assert main(["plan", "p.csv", "--capacity", "100", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["conflict"] == ["b"]
     assert main(["plan", "p.csv", "--capacity", "160"]) == 0
+    capsys.readouterr()
+    reserved = ("p.csv", "--reserve", "150:4000")
+    sentence = 'no plan leaves --reserve free: buffer "b": pin 128 puts it on the reserved range'
+    for command in ("plan", "inspect"):
+        assert sentence in command_line.refused(capsys, command, *reserved, code=1)
+    assert "overlap" in command_line.refused(capsys, "plan", *reserved, "--reserve", "9:200")
 
 
 def test_a_written_model_can_be_asked_whether_it_fits(capsys: pytest.CaptureFixture[str]) -> None:

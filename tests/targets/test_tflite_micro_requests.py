@@ -140,12 +140,18 @@ def test_scratch_without_bytes_is_asked_for(tmp_path: Path, board: str) -> None:
 
 
 @pytest.mark.parametrize("board", CHIPS)
-@pytest.mark.parametrize("name", ["alexa", "hey_jarvis", "hey_mycroft", "okay_nabu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"pymicro_wakeword/{word}" for word in ("alexa", "hey_jarvis", "hey_mycroft")),
+        *("pymicro_wakeword/okay_nabu", "pyopen_wakeword/okay_nabu"),
+    ],
+)
 def test_every_request_on_a_chip_has_its_row(name: str, board: str) -> None:
     """Tests wake words: the kernels of chips ask for more buffers than the reference kernels."""
-    path = model_named(f"pymicro_wakeword/{name}.tflite")
+    path = model_named(f"{name}.tflite")
     count = require_rows(path, board)
-    if (name, board) == ("okay_nabu", "esp32-s3"):
+    if (name, board) == ("pymicro_wakeword/okay_nabu", "esp32-s3"):
         assert (count, len(list(join(*list_asked(load(path), board))))) == (14, 66)
 
 
