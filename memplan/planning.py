@@ -21,7 +21,7 @@ from memplan.graph.states import add_states, find_states
 from memplan.notes import Code, Note
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
-from memplan.referee import verify
+from memplan.referee import verify, verify_shared
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.refereed import find_plan
@@ -301,6 +301,7 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
         found = min(possible, key=lambda each: len(ids.symmetric_difference(each.problem.ids)))
         verify(found, plan)
     if plan.shared is not None:
+        verify_shared(plan)
         verify(*place_states(found, plan))
     return found
 

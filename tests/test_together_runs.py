@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import subprocess
@@ -14,11 +15,13 @@ from rounds import rounds
 from tflite_models import model_named
 
 import memplan as mp
+from memplan.cli import main
 from memplan.errors import PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.states import State, find_states
 from memplan.planning import layout_of, place_states
 from memplan.sources import Loaded, of_graph
+from memplan.sources.graph_json import write_graph
 from memplan.targets.c_header import write_header
 from memplan.together import Together, plan_together
 
@@ -223,6 +226,34 @@ def test_headers_of_one_arena_compile_together(tmp_path: Path, standard: str) ->
     flags = [f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     subprocess.run([compiler, *flags, program, "-o", tmp_path / "main"], check=True)
     assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("given", [("one", "two"), ("one",), ("two",)])
+def test_the_command_finds_what_is_written_over_a_state(
+    given: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests `memplan verify` on a folder of programs, one of whose states is moved."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        graph = streaming(name).graph
+        assert graph is not None
+        Path(f"{name}.graph.json").write_text(write_graph(graph))
+    inputs = [f"{name}.graph.json" for name in ("one", "two")]
+    assert main(["plan", *inputs, "--together", "--keep", "states", "-o", "plans", "-q"]) == 0
+    asked = ["verify", *(f"{name}.graph.json" for name in given), "plans"]
+    assert main(asked) == 0
+    assert "2 buffers kept, 128 bytes" in capsys.readouterr().out
+    path = Path("plans/one.plan.json")
+    plan = json.loads(path.read_text())
+    [state] = plan["stats"]["shared"]["kept"]
+    other = mp.load_plan("plans/two.plan.json")
+    state["offset"] = other.offset("work")
+    path.write_text(json.dumps(plan))
+    assert main(asked) == 1
+    assert '"handle"' in capsys.readouterr().err
 
 
 def test_states_of_another_program_are_refused() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memplan.cli import blocks, memories, options, output, reading
-from memplan.cli.inputs import keep
+from memplan.cli import blocks, memories, options, output, reading, shared
+from memplan.cli.inputs import keep, keep_each
 
 if TYPE_CHECKING:
     from memplan.plan import Plan
-    from memplan.problem import Problem
     from memplan.sources import Loaded
 
 NAME = "verify"
@@ -27,13 +27,14 @@ def command(
     model: options.Model,
     on: options.OnBoard,
     constraints: options.Constraints,
-    plan: Annotated[
-        str | None,
+    rest: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="PLAN",
-            help="A plan (CSV or JSON), or the folder of `plan --block-limit` or `plan --memory`. "
-            "It may be left out if there is a proof.",
-            callback=keep,
+            metavar="[MORE]... [PLAN]",
+            help="A plan (CSV or JSON), or the folder of `plan --block-limit`, `--memory` or "
+            "`--together`; in front of the last, the other programs of its arena. The plan may be "
+            "left out if there is a proof.",
+            callback=keep_each,
         ),
     ] = None,
     proof: Annotated[
@@ -49,9 +50,12 @@ def command(
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
+    A plan of `plan --together` is checked with those of the other programs, beside its file.
+
     The check shares no code with any solver. Give the options that the plan was made with:
     --pin, --reserve, --alignment, --dim, ...
     """
+    others, plan = (rest[:-1], rest[-1]) if rest else ([], None)
     if plan is None and proof is None:
         raise typer.BadParameter("say what to check: a PLAN, a --proof, or both")
     if model.in_place and proof is not None:
@@ -63,6 +67,13 @@ def command(
             raise typer.BadParameter(
                 "a proof is of one arena, not of several", param_hint="'--proof'"
             )
+        if shared.are_in(plan):
+            given = {"--pin": bool(constraints.pin), "--reserve": bool(constraints.reserve)}
+            output.refuse_given(given, "it is of one program, and these plans are of several")
+            inputs = [problem, *others]
+            shared.verify(inputs, plan, model, constraints.capacity, on.find())
+            return
+        _refuse_others(others)
         if blocks.are_in(plan):
             blocks.verify(reading.read_input(problem, model, constraints, on.find()), plan)
             return
@@ -75,6 +86,7 @@ def command(
         loaded = reading.read_input(problem, model, board=on.find())
         memories.verify(loaded, plan, in_place=model.in_place)
         return
+    _refuse_others(others)
     held = options.Constraints(constraints.capacity)
     loaded = reading.read_input(problem, model, held, on.find())
 
@@ -85,8 +97,13 @@ def command(
         answered, loaded = _load_plan(loaded, plan)
     loaded = constraints.add_to(loaded)
     if plan is not None and answered is not None:
-        asked = _check_plan(loaded, answered, plan, model.in_place)
-        output.console().print(verified(asked, answered))
+        layout = _check_plan(loaded, answered, plan, model.in_place)
+        lines: list[str] = []
+        if answered.shared is not None:
+            lines = shared.verify_beside(layout, answered, plan, in_place=model.in_place)
+        output.console().print(verified(layout.problem, answered))
+        for line in lines:
+            output.line(line)
         peak = answered.peak
     if proof is not None:
         ordered = answered is not None and "order" in answered.stats
@@ -114,8 +131,16 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
         raise FormatError(path, str(error)) from None
 
 
-def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Problem:
-    """Return the problem that a plan is for, if the referee accepts the plan.
+def _refuse_others(inputs: Sequence[str]) -> None:
+    """Refuse several programs where the plan is of one."""
+    if inputs:
+        raise typer.BadParameter(
+            "several programs need the folder of `plan --together`, last", param_hint="'PLAN'"
+        )
+
+
+def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Loaded:
+    """Return the layout that a plan is for, if the referee accepts the plan.
 
     For a plan that it rejects, say why, and exit with 1.
     """
@@ -123,7 +148,7 @@ def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Proble
     from memplan.planning import layout_of
 
     try:
-        return layout_of(loaded, plan, in_place=in_place).problem
+        return layout_of(loaded, plan, in_place=in_place)
     except PlanError as error:
         output.message(f"{path}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None

@@ -8,7 +8,7 @@ from memplan.referee.envelope import Layers, verify_envelope
 from memplan.referee.ordering import OrderClaim, verify_order
 from memplan.referee.plans import verify
 from memplan.referee.proofs import verify_proof
-from memplan.referee.together import Tenant, verify_together
+from memplan.referee.together import Tenant, verify_shared, verify_together
 
 __all__ = [
     "Layers",
@@ -24,5 +24,6 @@ __all__ = [
     "verify_order",
     "verify_proof",
     "verify_recompute",
+    "verify_shared",
     "verify_together",
 ]

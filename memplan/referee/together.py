@@ -1,7 +1,8 @@
 """The referee of programs that share one arena: nothing that must survive is written over.
 
 It knows nothing of the problem that the planner made of them: it looks at the plan of each program,
-and at the addresses that must keep their bytes while another program runs.
+and at the addresses that must keep their bytes while another program runs. Of a program that is not
+at hand, the plan alone says where its buffers are: each of them counts whole, at all times.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from memplan.problem import Problem
 from memplan.problem.spans import spans
 from memplan.referee.plans import verify
 
-__all__ = ["Tenant", "verify_together"]
+__all__ = ["Tenant", "verify_shared", "verify_together"]
 
 
 class Tenant(NamedTuple):
@@ -26,14 +27,15 @@ class Tenant(NamedTuple):
     name
         For errors.
     problem, plan
-        Its buffers, with their lifetimes in its own run, and their offsets in the arena.
+        Its buffers, with their lifetimes in its own run, and their offsets in the arena. The
+        problem is `None` if only the plan is known: then the program itself is not checked.
     kept
         The ids of the buffers that keep their bytes from when they are made until the program runs
         again.
     """
 
     name: str
-    problem: Problem
+    problem: Problem | None
     plan: Plan
     kept: Collection[str]
 
@@ -68,16 +70,19 @@ def verify_together(tenants: Sequence[Tenant], overlap: Iterable[tuple[int, int]
     """
     held = []
     for tenant in tenants:
-        try:
-            verify(tenant.problem, tenant.plan)
-        except PlanError as error:
-            raise PlanError(f"{tenant.name}: {error}") from None
+        if tenant.problem is not None:
+            try:
+                verify(tenant.problem, tenant.plan)
+            except PlanError as error:
+                raise PlanError(f"{tenant.name}: {error}") from None
         held.append(_list_held(tenant))
     for at, tenant in enumerate(tenants):
         kept = [each for each in held[at] if each.name in tenant.kept]
         for other, theirs in enumerate(held):
             if other != at:
                 _refuse_common(kept, theirs, tenant, tenants[other])
+        if tenant.problem is None:
+            continue
         ends = {each.name: each.end for each in kept}  # the last span of each counts
         for each in kept:  # also when its own program no longer needs it
             later = [one for one in held[at] if one.end > ends[each.name] and one.name != each.name]
@@ -87,9 +92,36 @@ def verify_together(tenants: Sequence[Tenant], overlap: Iterable[tuple[int, int]
     return max((each.upper for some in held for each in some), default=0)
 
 
+def verify_shared(plan: Plan) -> None:
+    """Check what the plan of one program says of the arena that it shares with others.
+
+    Raises
+    ------
+    PlanError
+        One sentence: if what it keeps has another place or size than in the plan, or if the arena
+        ends below the plan's peak.
+    """
+    shared = plan.shared
+    if shared is None:
+        return
+    sizes = dict(zip(plan.ids, plan.size.tolist(), strict=True))
+    for each in shared.kept:
+        if each.id in sizes and (each.offset, each.size) != (plan.offset(each.id), sizes[each.id]):
+            raise PlanError(
+                f"buffer {quoted(each.id)} is kept at {each.offset} with {each.size} bytes, but "
+                f"the plan has it at {plan.offset(each.id)} with {sizes[each.id]}"
+            )
+    if (plan.peak or 0) > shared.arena:
+        raise PlanError(f"the shared arena has {shared.arena} bytes, below the peak {plan.peak}")
+
+
 def _list_held(tenant: Tenant) -> list[_Held]:
     """Return the addresses that each buffer holds, and when."""
     problem, plan = tenant.problem, tenant.plan
+    if problem is None:
+        whole = zip(plan.ids, plan.size.tolist(), strict=True)
+        ranges = ((id, plan.offset(id), size) for id, size in whole if size > 0)
+        return [_Held(lower, lower + size, id, 0, 1) for id, lower, size in ranges]
     ids, parts = problem.ids, spans(problem)
     columns = (parts.buffer, parts.lower, parts.upper, parts.start, parts.end)
     found = []
