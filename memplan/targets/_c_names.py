@@ -19,18 +19,17 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\?')
 _UNSAFE_IN_COMMENT = re.compile(r"[^A-Za-z0-9 _.,:;/()\[\]<>=+@#%*-]|^\*|(?<=/)\*|\*(?=/|\Z)")
 
 # The words of C11 and C++20 that no variable may have as its name.
-_KEYWORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
-    char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
-    constinit continue decltype default delete do double dynamic_cast else enum explicit export
-    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
-    nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
-    return short signed sizeof static static_assert static_cast struct switch template this
-    thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
-    volatile wchar_t while xor xor_eq
-    """.split()
-)
+_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
+char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else enum explicit export
+extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+return short signed sizeof static static_assert static_cast struct switch template this
+thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
+volatile wchar_t while xor xor_eq
+"""
+_KEYWORDS = frozenset(_WORDS.split())
 # Types of <stdint.h>, which its user includes.
 _TYPE = re.compile(r"u?int((_least|_fast)?(8|16|32|64)|max|ptr)_t")
 

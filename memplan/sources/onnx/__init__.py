@@ -90,6 +90,8 @@ def read(path: Path, options: Options) -> Loaded:
     MemplanError
         If the library is missing, or `options.dims` names a dimension that the model lacks.
     """
+    if options.fused:
+        return read_bytes(fuse(path).data, path, options)
     return _load(_read_bare(path), path, options)
 
 
@@ -97,8 +99,6 @@ def _read_bare(path: Path) -> bytes:
     """Return the bytes of a file without its weights; raises as `read`."""
     start()
     require("onnx", extra="onnx")
-    if options.fused:
-        return read_bytes(fuse(path).data, path, options)
     with reading(path), path.open("rb") as file:
         if path.stat().st_size == 0:
             raise FormatError(str(path), "the file is empty")
