@@ -110,7 +110,8 @@ class Family:
         FamilyError
             With `strict`, if an allocation is not made at every size, grows otherwise, or
             has another order in time; the sentence names the module, the operator and the sizes.
-            Always for fewer than two traces, for sizes below 1, and if a combination is missing.
+            Always for fewer than two traces, for sizes below 1 or without a value of each
+            dimension, and if a combination is missing.
         """
         recorded: tuple[Any, ...] = tuple(sorted(traces))
         points = [_tuple_of(point) for point in recorded]
@@ -119,6 +120,8 @@ class Family:
                 f"traces at {_tell_dims(tuple(sizes or _BATCH))}s {list(recorded)} make no family; "
                 "it takes two or more, each at least 1"
             )
+        for point in recorded:
+            _require_values(point, tuple(sizes or _BATCH))
         grid = {"batch": recorded[:2]} if sizes is None else sizes
         nodes = [tuple(sorted(set(values))) for values in grid.values()]
         for point in product(*nodes):
@@ -139,10 +142,11 @@ class Family:
         Raises
         ------
         FamilyError
-            If a dimension is below 1, or so far from the recorded ones that an allocation would be
-            negative or above 2^62.
+            If a dimension is missing or below 1, or so far from the recorded ones that an
+            allocation would be negative or above 2^62.
         """
         point = _tuple_of(size)
+        _require_values(size, self.dims)
         if min(point) < 1:
             raise FamilyError(f"the {_tell_dims(self.dims)} is {size}; it must be at least 1")
         # There are no fractions: see `_judge_growth`.
@@ -162,6 +166,14 @@ class Family:
 
 def _tuple_of(point: Point) -> tuple[int, ...]:
     return (point,) if isinstance(point, int) else point
+
+
+def _require_values(size: Point, dims: tuple[str, ...]) -> None:
+    if len(_tuple_of(size)) != len(dims):
+        raise FamilyError(
+            f"size {size} does not have one value of each of {listed(dims)}; give all of them, in "
+            "this order"
+        )
 
 
 def _tell_dims(dims: tuple[str, ...]) -> str:

@@ -31,6 +31,7 @@ from memplan.view.curve import time_axis
 from memplan.view.levels import Level, find_levels, find_top
 from memplan.view.picture import offsets
 from memplan.view.units import human, lifetime, plural
+from memplan.view.verdict import Grade, verdict_of
 
 __all__ = ["picture"]
 
@@ -109,7 +110,11 @@ class _Picture:
         heights = [
             f"{level} (above the picture)" if level.bytes > end else str(level) for level in marked
         ]
-        return Text("   ".join([plural(len(self.problem), "buffer"), *heights, self.plan.status]))
+        peak = int((self.offset + self.problem.size).max(initial=0))
+        verdict = verdict_of(self.problem, self.plan, peak)
+        # The plan may be one of other sizes: what its file says holds only if the referee agrees.
+        status = verdict.text if verdict.grade is Grade.BAD else self.plan.status
+        return Text("   ".join([plural(len(self.problem), "buffer"), *heights, status]))
 
     def _labels(self, marked: list[Level], end: int) -> dict[int, str]:
         """Return the labels of the lines just above levels; of two, that of the higher level."""

@@ -206,6 +206,21 @@ def test_batch_sizes_out_of_reach_are_refused(batch: int, word: str) -> None:
         family.at(batch)
 
 
+def test_a_size_has_a_value_of_each_dimension() -> None:
+    """Tests sizes with a value too few and one too many, asked for and recorded."""
+    grid = {"batch": (2, 3), "tokens": (4, 7, 9)}
+    recorded = {point: attend(*point) for point in [*product(*grid.values()), (8, 20)]}
+    for size in (5, (5,), (5, 6, 7)):
+        with pytest.raises(FamilyError, match='not have one value of each of "batch", "tokens"'):
+            Family.derive(recorded, grid).at(size)
+    with pytest.raises(FamilyError, match=r"size \(4, 4, 1\) does not have one value"):
+        Family.derive(recorded | {(4, 4, 1): attend(4, 4)}, grid)
+    with pytest.raises(
+        FamilyError, match=r'size \(4, 1\) does not .* of "batch"'
+    ):
+        Family.derive({2: convnet(2), 4: convnet(4)}).at((4, 1))
+
+
 def test_a_plan_grows_with_the_batch() -> None:
     """Tests that the problem of a larger batch size is nowhere smaller."""
     family = Family.derive({2: convnet(2), 4: convnet(4)})

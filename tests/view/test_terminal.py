@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -186,8 +187,20 @@ def test_those_without_a_key_are_marks() -> None:
 def test_the_order_of_the_plan_does_not_matter(five: Problem, best: Plan) -> None:
     """Tests that a plan is matched by name."""
     other = five.shuffled(3)
-    ours = Plan.of(other, [best.offset(id) for id in other.ids], status=best.status)
+    offsets = [best.offset(id) for id in other.ids]
+    ours = Plan.of(other, offsets, status=best.status, lower_bound=best.lower_bound)
     assert shown(five, ours) == shown(five, best)
+
+
+def test_a_wrong_plan_is_not_called_what_its_file_says(five: Problem, best: Plan) -> None:
+    """Tests an overlap, the plan of other sizes, and one above the capacity."""
+    claims = {"status": Status.OPTIMAL, "lower_bound": 12}
+    wrong = Plan.of(five, [0] * len(five), **claims)
+    assert shown(five, wrong, width=100).splitlines()[0].endswith("peak 4 bytes   invalid")
+    larger = Problem(replace(each, size=2 * each.size) for each in five.buffers)
+    assert shown(larger, best, width=100).splitlines()[0].endswith("   invalid")
+    small = five.with_capacity(9)
+    assert "3 bytes above the capacity" in shown(small, best, width=140).splitlines()[0]
 
 
 @pytest.mark.parametrize(
