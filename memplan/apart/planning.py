@@ -191,7 +191,8 @@ def search(
     )
     if found.plan.has_offsets:
         try:
-            found.verify()
+            with stoppable():
+                found.verify()
         except PlanError as error:
             raise RuntimeError(f"memplan made a plan that is wrong: {error}") from error
     return found

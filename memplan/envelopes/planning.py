@@ -287,21 +287,21 @@ def envelope(
             layers += work.layers
         problem = join_scenarios(scenarios)
         fixed = _with_range(problem, plan(problem), asked, _tell_premise(scenarios))
-    found = Envelope(
-        asked,
-        scenarios,
-        tuple(layers),
-        frozen(peaks),
-        frozen(bounds),
-        frozen(chosen),
-        problem,
-        fixed,
-        how,
-        notes,
-        budget.elapsed,
-        stop.is_set,
-    )
-    found.verify()
+        found = Envelope(
+            asked,
+            scenarios,
+            tuple(layers),
+            frozen(peaks),
+            frozen(bounds),
+            frozen(chosen),
+            problem,
+            fixed,
+            how,
+            notes,
+            budget.elapsed,
+            stop.is_set,
+        )
+        found.verify()
     return found
 
 

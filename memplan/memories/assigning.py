@@ -122,17 +122,17 @@ def assign(
             found = _find_moves(question, timeout, nodes, free)
         else:
             found = find_assignment(question, timeout, nodes)
-    named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
-    by_id = dict(zip(problem.ids, accessed, strict=True))
-    moved = {each.buffer for each in found.stretches}
-    steps = {
-        id: [(each.time, each.read, each.written) for each in row]
-        for id, row in zip(problem.ids, timed, strict=True)
-        if id in moved
-    }
-    traffic = verify_assigned(
-        problem, given, found.plans, may, by_id, named, found.stretches, steps
-    )
+        named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
+        by_id = dict(zip(problem.ids, accessed, strict=True))
+        moved = {each.buffer for each in found.stretches}
+        steps = {
+            id: [(each.time, each.read, each.written) for each in row]
+            for id, row in zip(problem.ids, timed, strict=True)
+            if id in moved
+        }
+        traffic = verify_assigned(
+            problem, given, found.plans, may, by_id, named, found.stretches, steps
+        )
     assert found.bound <= found.traffic, "no bound is above what was found"
     assert traffic == as_number(unit * found.traffic), "the search counts as the referee"
     return Assigned(

@@ -184,26 +184,26 @@ def plan_together(
             plan = _better(plan, joint, stacked)
         if plan.offsets is None:
             raise _explain(plan, called, limit)
-    ends = [0, *accumulate(len(each.problem) for each in programs)]
-    parts = [plan.offsets[first:end] for first, end in pairwise(ends)]
-    arena = plan.peak or 0
-    found = Together(
-        called,
-        tuple(
-            _with_offsets(each, part, _describe_arena(programs, number, part, pairs, arena))
-            for number, (each, part) in enumerate(zip(programs, parts, strict=True))
-        ),
-        tuple(each.problem for each in programs),
-        tuple(each.kept_ids for each in programs),
-        pairs,
-        joint,
-        plan,
-        separate=sum(each.planned.plan.peak or 0 for each in programs) + copies,
-        by_hand=by_hand,
-        seconds=time.perf_counter() - begun,
-        interrupted=stop.is_set,
-    )
-    found.verify()
+        ends = [0, *accumulate(len(each.problem) for each in programs)]
+        parts = [plan.offsets[first:end] for first, end in pairwise(ends)]
+        arena = plan.peak or 0
+        found = Together(
+            called,
+            tuple(
+                _with_offsets(each, part, _describe_arena(programs, number, part, pairs, arena))
+                for number, (each, part) in enumerate(zip(programs, parts, strict=True))
+            ),
+            tuple(each.problem for each in programs),
+            tuple(each.kept_ids for each in programs),
+            pairs,
+            joint,
+            plan,
+            separate=sum(each.planned.plan.peak or 0 for each in programs) + copies,
+            by_hand=by_hand,
+            seconds=time.perf_counter() - begun,
+            interrupted=stop.is_set,
+        )
+        found.verify()
     return found
 
 

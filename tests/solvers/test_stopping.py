@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,33 @@ def test_a_question_that_is_over_has_an_answer(question: str) -> None:
         stop.set()
         found = QUESTIONS[question]()
     assert found.interrupted
+
+
+REFEREES = {
+    "assign": "memplan.memories.assigning.verify_assigned",
+    "apart": "memplan.apart.planning.verify_apart",
+    "blocks": "memplan.memories.blocks.verify_blocks",
+    "envelope": "memplan.envelopes.planning.verify_envelope",
+    "together": "memplan.together.planning.verify_together",
+}
+
+
+@pytest.mark.parametrize("question", sorted(REFEREES))
+def test_an_answer_is_checked_to_the_end(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests Ctrl-C while the referee checks an answer: it is returned, and was checked."""
+    room, _, name = REFEREES[question].rpartition(".")
+    verify, checked = getattr(import_module(room), name), []
+
+    def stop_and_verify(*given: Any, **options: Any) -> Any:
+        if not checked:
+            signal.raise_signal(signal.SIGINT)
+        checked.append(verify(*given, **options))
+        return checked[-1]
+
+    monkeypatch.setattr(f"{room}.{name}", stop_and_verify)
+    assert QUESTIONS[question]() is not None
+    assert checked
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_no_answer_is_an_ordinary_ctrl_c() -> None:
