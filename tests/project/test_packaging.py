@@ -54,6 +54,13 @@ def test_the_makefile_builds_with_what_the_build_asks_for() -> None:
     assert set(PROJECT["build-system"]["requires"]) <= set(PROJECT["dependency-groups"]["build"])
 
 
+def test_linters_have_one_version() -> None:
+    """Tests that what passed a linter yesterday is not read by another one today."""
+    dev = {each for each in PROJECT["dependency-groups"]["dev"] if isinstance(each, str)}
+    for linter in ("clang-format", "mypy", "ruff"):
+        assert any(re.fullmatch(rf"{linter}==[\d.]+", each) for each in dev), linter
+
+
 @pytest.mark.slow
 def test_what_tries_wheels_passes_here() -> None:
     """Tests the script that cibuildwheel runs against the package of this environment."""
