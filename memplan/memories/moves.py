@@ -1,10 +1,11 @@
 """Runs: for how long a buffer whose home is a slow memory can be in a faster one.
 
 A run goes from one access of the buffer to a later one, and all accesses between them are in the
-faster memory. Its bytes are copied from the home before, unless the first access writes all of
-them; they are copied back after it if they were changed, and are read again later. Two runs of a
-buffer never share a moment, so the moment of an access is held once. A run saves what its accesses
-cost less, minus its copies; a run over all accesses saves the copy back too.
+faster memory. Its bytes are copied from the home before, unless all of them are written before one
+is read or copied back; they are copied back after it if they were changed, and are read again
+later. Two runs of a buffer never share a moment, so the moment of an access is held once. A run
+saves what its accesses cost less, minus its copies; a run over all accesses saves the copy back
+too.
 """
 
 from __future__ import annotations
@@ -82,14 +83,18 @@ def list_runs(
         [0] + [each.read * less_read + each.written * less_written for each in accesses]
     )
     for first, access in enumerate(accesses):
-        if first > 0 or start < access.time:
-            fetched = access.read > 0 or access.written < size
-        else:  # what is written first may be read in the same step
-            fetched = access.written == 0
+        # What is written first may be read in the same step.
+        is_new = first == 0 and start == access.time and access.written > 0
+        reads = False if is_new else None  # whether bytes from before are read, if that is known
         is_changed = False
         for last in range(first, len(accesses)):
             is_changed |= accesses[last].written > 0
+            if reads is None and accesses[last].read > 0:
+                reads = True
+            elif reads is None and accesses[last].written >= size:
+                reads = False
             stored = is_changed and _is_needed(accesses[last + 1 :], size, end, accesses[-1].time)
+            fetched = stored if reads is None else reads
             worth = int(saved[last + 1] - saved[first]) - fetch * fetched - store * stored
             times = access.time, accesses[last].time + 1
             is_home = times == (start, end) and not (fetched or stored)

@@ -174,16 +174,20 @@ class _Bytes:
             self._at_home = self._access(self._left.pop(0), self._home, self._at_home)
 
     def _access(self, access: tuple[int, int, int], memory: MemoryClaim, is_there: bool) -> bool:
-        """Return whether the memory has the newest bytes after an access to it."""
+        """Return whether the memory has the newest bytes after an access to it.
+
+        A part that is written where the other bytes are not is lost, unless all are written later.
+        """
         time, read, written = access
         self._last = time
-        if not is_there and not self._is_new and (read or written < self._buffer.size):
+        if read and not is_there and not self._is_new:
             self._refuse(time, f"is accessed in {quoted(memory.name)}, which has not its bytes")
+        is_there = is_there or self._is_new or written >= self._buffer.size
         self._is_new = False
         self.cost += read * Fraction(memory.read) + written * Fraction(memory.write)
         if written:
             self._at_home = False  # unless this is the home, as the caller notes
-        return True
+        return is_there
 
     def _refuse(self, time: int, what: str) -> None:
         raise PlanError(f"buffer {quoted(self._buffer.id)} {what} at {time}")

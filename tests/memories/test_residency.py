@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from functools import cache
@@ -20,6 +21,9 @@ from memplan.sources import of_graph
 
 FAST = mp.Memory("sram", 10, 0, 0)
 SLOW = mp.Memory("psram", None, 1, 1)
+
+
+Accesses = dict[str, list[tuple[int, int, float]]]  # by id: when, and how often all bytes
 
 
 class Way(NamedTuple):
@@ -49,17 +53,21 @@ def draw_memories(rng: random.Random) -> list[mp.Memory]:
 
 def draw_case(
     rng: random.Random,
-) -> tuple[mp.Problem, list[mp.Memory], dict[str, list[tuple[int, int, int]]]]:
-    """Return up to four buffers with their accesses, and two or three memories."""
+) -> tuple[mp.Problem, list[mp.Memory], Accesses]:
+    """Return up to four buffers with their accesses, and two or three memories.
+
+    Some accesses write a half of the bytes.
+    """
     memories = draw_memories(rng)
-    buffers, accesses = [], {}
+    buffers = []
+    accesses: Accesses = {}
     for row in range(rng.randint(1, 4)):
         start = rng.randrange(4)
         end = start + rng.randint(1, 5)
         unit = rng.choice((1, 1, 2))
         buffers.append(mp.Buffer(str(row), start, end, rng.randint(1, 5), unit))
         times = sorted(rng.sample(range(start, end), min(end - start, rng.randint(1, 3))))
-        each = [(time, rng.randint(0, 2), rng.randint(0, 1)) for time in times]
+        each = [(time, rng.randint(0, 2), rng.choice((0, 0, 1, 0.5))) for time in times]
         accesses[str(row)] = [one for one in each if one[1] or one[2]]
     reserved = [(0, 1)] if rng.random() < 0.2 else []
     return mp.Problem(buffers, reserved=reserved), memories, accesses
@@ -69,7 +77,7 @@ def list_ways(
     buffer: mp.Buffer,
     memories: list[mp.Memory],
     roomy: set[int],
-    accesses: list[tuple[int, int, int]],
+    accesses: list[tuple[int, int, float]],
 ) -> list[Way]:
     """Return every way to keep or move a buffer, with the cost of each by the definition.
 
@@ -79,7 +87,7 @@ def list_ways(
     for number, memory in enumerate(memories):
         if memory.capacity is None or buffer.size <= memory.capacity:
             costs[number] = sum(
-                buffer.size * (reads * memory.read + writes * memory.write)
+                buffer.size * reads * memory.read + count_bytes(buffer, writes) * memory.write
                 for _, reads, writes in accesses
             )
             held = () if number in roomy else ((number, buffer.start, buffer.end),)
@@ -100,11 +108,16 @@ def list_ways(
     return ways
 
 
+def count_bytes(buffer: mp.Buffer, times: float) -> int:
+    """Return how many bytes are touched; halves are rounded up."""
+    return math.floor(buffer.size * times + 0.5)
+
+
 def run_all(
     buffer: mp.Buffer,
     memories: list[mp.Memory],
     home: mp.Memory,
-    accesses: list[tuple[int, int, int]],
+    accesses: list[tuple[int, int, float]],
     chosen: list[tuple[int, int, int]],
 ) -> list[Way]:
     """Return the way that some runs are, with each choice of copies that gives right bytes."""
@@ -122,14 +135,17 @@ def run_all(
                     is_right &= at_home == version
                     copy, cost = at_home, cost + size * (home.read + place.write)
             there = at_home if run is None else copy
-            if reads and not (at == 0 and is_new):
+            is_first = at == 0 and is_new
+            if reads and not is_first:
                 is_right &= there == version
-            cost += size * (reads * place.read + writes * place.write)
-            version += writes > 0
-            if writes and run is None:
-                at_home = version
-            elif writes:
-                copy = version
+            cost += size * reads * place.read + count_bytes(buffer, writes) * place.write
+            if writes:  # of a part, what is not written has to be there
+                is_whole = is_first or there == version or count_bytes(buffer, writes) == size
+                version += 1
+                if run is None:
+                    at_home = version if is_whole else None
+                else:
+                    copy = version if is_whole else None
             if run is not None and chosen[run][2] == at and copies[2 * run + 1]:
                 is_right &= copy == version
                 at_home, cost = copy, cost + size * (place.read + home.write)
@@ -141,9 +157,7 @@ def run_all(
     return found[:1] if not found else [min(found)]
 
 
-def find_least(
-    problem: mp.Problem, memories: list[mp.Memory], accesses: dict[str, list[tuple[int, int, int]]]
-) -> int:
+def find_least(problem: mp.Problem, memories: list[mp.Memory], accesses: Accesses) -> int:
     """Return what the best way costs, by trying all."""
     buffers = list(problem.buffers)
 
@@ -219,6 +233,24 @@ def test_each_memory_may_be_the_home() -> None:
     memories = [mp.Memory("m0", 9, 0, 1), mp.Memory("m1", read=2, write=0)]
     found = mp.assign(problem, memories, {"x": [(5, 1, 1), (6, 0, 1)]}, residency=True)
     assert (found.traffic, found.bound, len(found.stretches)) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("later", "traffic", "is_fetched"),
+    [
+        ([(3, 0, 0.5), (5, 0, 1), (6, 4, 0)], 0, False),  # what was there before is never read
+        ([(3, 0, 0.5), (5, 0, 0.5), (6, 4, 0)], 10, True),
+    ],
+)
+def test_a_part_is_written_first(
+    later: list[tuple[int, int, float]], traffic: int, is_fetched: bool
+) -> None:
+    """Tests runs that begin with half of the bytes: the others are fetched if they are read."""
+    problem = mp.Problem([mp.Buffer("x", 0, 7, 10), mp.Buffer("y", 0, 3, 10)])
+    accesses: Accesses = {"x": later, "y": [(0, 20, 0)]}
+    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    assert (found.traffic, found.bound) == (traffic, traffic)
+    assert any(each.fetched for each in found.stretches) is is_fetched
 
 
 def test_what_may_stay_stays() -> None:
