@@ -215,9 +215,7 @@ def test_a_size_has_a_value_of_each_dimension() -> None:
             Family.derive(recorded, grid).at(size)
     with pytest.raises(FamilyError, match=r"size \(4, 4, 1\) does not have one value"):
         Family.derive(recorded | {(4, 4, 1): attend(4, 4)}, grid)
-    with pytest.raises(
-        FamilyError, match=r'size \(4, 1\) does not .* of "batch"'
-    ):
+    with pytest.raises(FamilyError, match=r'size \(4, 1\) does not .* of "batch"'):
         Family.derive({2: convnet(2), 4: convnet(4)}).at((4, 1))
 
 

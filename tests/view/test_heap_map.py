@@ -413,7 +413,7 @@ def memplan(words: str) -> Result:
 def test_several_solvers_make_a_heap_map(files: Path, drawn: list[list[panel.Panel]]) -> None:
     """Tests that the panels are the solvers', in the order of the command line, and verify."""
     run = memplan("view five.csv --solver greedy --solver exact -o map.png")
-    assert (run.exit_code, run.output) == (0, "")
+    assert (run.exit_code, run.output) == (0, "map.png: written\n")
     assert (files / "map.png").read_bytes().startswith(b"\x89PNG")
     ((greedy, exact),) = drawn
     assert [greedy.name, exact.name] == ["greedy", "exact"]
@@ -454,7 +454,7 @@ def test_recorded_runs_stand_beside_plans(files: Path, drawn: list[list[panel.Pa
     run = memplan(
         "view run.json --recorded --recorded-from other.json --colour operator -o map.png"
     )
-    assert (run.exit_code, run.output) == (0, "")
+    assert (run.exit_code, run.output) == (0, "map.png: written\n")
     ((solved, own, other),) = drawn
     assert [p.name for p in (solved, own, other)] == [
         *("auto", "recorded: run.json", "recorded: other.json")
@@ -479,9 +479,9 @@ def test_operators_of_a_model_are_its_colours(
     detailed = Mock(wraps=plot.draw)
     monkeypatch.setattr(plot, "draw", detailed)
     words = "view model.json --include inputs --colour operator -o map.png"
-    assert memplan(words).output == ""
+    assert memplan(words).output == "map.png: written\n"
     assert detailed.call_args.kwargs["classes"] == classes
-    assert memplan(f"{words} --solver greedy --solver exact").output == ""
+    assert memplan(f"{words} --solver greedy --solver exact").output == "map.png: written\n"
     assert [each.classes for each in drawn[0]] == [classes, classes]
 
 
@@ -490,7 +490,8 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
     late = "--solver hill_climb --nodes 1"
     run = memplan(f"view run.json {late} --recorded -o map.png")
     assert (run.exit_code, run.output) == (
-        *(0, "memplan: hill_climb found no plan in time, so it is left out\n"),
+        0,
+        "memplan: hill_climb found no plan in time, so it is left out\nmap.png: written\n",
     )
     assert [[each.name for each in panels] for panels in drawn] == [["recorded: run.json"]]
     assert memplan(f"view five.csv {late} -o none.png").exit_code == 3

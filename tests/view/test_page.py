@@ -393,7 +393,7 @@ class TestCommand:
         """Tests a plan and solvers, in the order of the command line, and a capacity."""
         words = "view five.csv plan.csv --solver greedy --solver bump --capacity 1K -o page.html"
         done = CliRunner().invoke(app, words.split())
-        assert (done.exit_code, done.output) == (0, "")
+        assert (done.exit_code, done.output) == (0, "page.html: written\n")
         made = read((folder / "page.html").read_text(), "data")
         assert [plan["name"] for plan in made["plans"]] == ["plan.csv", "greedy", "bump"]
         assert [plan["peak"] for plan in made["plans"]] == ["12", "12", "20"]

@@ -312,10 +312,11 @@ def test_other_suffixes(five: Problem, best: Plan, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_that_is_not_there(five: Problem, best: Plan, tmp_path: Path) -> None:
-    """Tests that a file that cannot be written is an error that names it."""
-    with pytest.raises(FormatError, match=r"plan\.png: the file cannot be written"):
-        picture.write(plot.draw(five, best), tmp_path / "missing" / "plan.png")
+def test_a_file_in_a_folder_that_cannot_be(five: Problem, best: Plan, tmp_path: Path) -> None:
+    """Tests that a new folder is made, and that a file that cannot be written is named."""
+    picture.write(plot.draw(five, best), tmp_path / "new" / "plan.png")
+    with pytest.raises(FormatError, match=r"again\.png: the file cannot be written"):
+        picture.write(plot.draw(five, best), tmp_path / "new" / "plan.png" / "again.png")
 
 
 def test_without_matplotlib(five: Problem, best: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
