@@ -12,7 +12,7 @@ from typing import Final
 
 from memplan.errors import MemplanError
 
-__all__ = ["Size", "parse_rates", "parse_size", "require_unit"]
+__all__ = ["Size", "parse_rates", "parse_size", "require_unit", "write_size"]
 
 _SIZE: Final = re.compile(
     r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE
@@ -83,6 +83,13 @@ def parse_size(size: int | str) -> int:
     found = Size(count)
     found.is_bare = not unit
     return found
+
+
+def write_size(size: int) -> str:
+    """Return a size as `parse_size` reads it, exactly and with its unit: "96KiB", "1000B"."""
+    power = max(p for p in range(len(_PREFIXES) + 1) if size % 1024**p == 0)
+    unit = f"{_PREFIXES[power - 1].upper()}iB" if power else "B"
+    return f"{size // 1024**power}{unit}"
 
 
 def parse_rates(rates: str) -> tuple[int, int]:

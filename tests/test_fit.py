@@ -17,7 +17,7 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
 from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
 from memplan.rewrite import find_floor
-from memplan.sizes import parse_size, require_unit
+from memplan.sizes import parse_size, require_unit, write_size
 from memplan.sources import of_graph
 from memplan.sources.graph_json import write_graph
 from memplan.targets.c_writer import CHeader
@@ -242,6 +242,17 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
     assert parse_size(text) == size
     with pytest.raises(MemplanError, match="not a whole number"):
         parse_size("1.0001KB" if size != 7 else "0.3KiB")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(1, "1B"), (1000, "1000B"), (1024, "1KiB"), (96 << 10, "96KiB"), (3 << 51, "6PiB")],
+)
+def test_a_size_is_written_with_its_unit(size: int, text: str) -> None:
+    """Tests that what a sentence suggests is read exactly, and is not asked about."""
+    assert write_size(size) == text
+    assert parse_size(text) == size
+    require_unit(parse_size(text), 1 << 62)
 
 
 def test_rows_of_element_wise_operators_are_each_their_own() -> None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from memplan.analysis.matching import match_rows
+from memplan.analysis.matching import Names, match_rows
 from memplan.analysis.sides import Side, Subject, make_subject, reorder
 from memplan.notes import Note
 from memplan.plan import Plan
@@ -75,6 +75,9 @@ class Comparison:
         Buffers live at the peak after and not at the peak before, including new ones.
     left
         Buffers live at the peak before and not at the peak after, including removed ones.
+    shares_nothing
+        Whether these are two programs, so that growth says nothing: no tensor of the one side has
+        a name of the other, and at most half of the buffers look the same.
     """
 
     before: Side
@@ -86,6 +89,7 @@ class Comparison:
     renamed: tuple[Match, ...]
     arrived: tuple[Match, ...]
     left: tuple[Match, ...]
+    shares_nothing: bool
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -96,12 +100,6 @@ class Comparison:
         from memplan.view import reports
 
         return reports.render_html(str(self))
-
-    @property
-    def shares_nothing(self) -> bool:
-        """Whether no buffer of the one side is on the other, so that growth says nothing."""
-        sides = self.before.buffers, self.after.buffers
-        return all(sides) and sides == (len(self.removed), len(self.added))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -241,7 +239,15 @@ def _compare_sides(before: Subject, after: Subject) -> Comparison:
             (left[row] for row in departed.difference(partner[row] for row in arrived)),
             lambda match: match.bytes_before,
         ),
+        shares_nothing=_share_nothing(before.names, after.names, len(both)),
     )
+
+
+def _share_nothing(before: Names, after: Names, matches: int) -> bool:
+    """Return whether two sides have no name in common, and few matches: those are by chance."""
+    sides = len(before.ids), len(after.ids)
+    names = [{name for row in side.tensors for name in row} for side in (before, after)]
+    return all(sides) and names[0].isdisjoint(names[1]) and 2 * matches <= max(sides)
 
 
 def _sort(

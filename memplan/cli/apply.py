@@ -224,8 +224,7 @@ def _write_plan(
 
         require_library(load(Path(input)))
     tflite = bool(model or shim)
-    chosen = _make_plan(input, reading_options, plan, limits, tflite=tflite, board=board)
-    reading.require_unit(budget, chosen.loaded)
+    chosen = _make_plan(input, reading_options, plan, limits, budget, tflite=tflite, board=board)
     check_budget(budget, chosen.plan.peak or 0)
     outputs: dict[str, bytes] = {}
     applied = None
@@ -269,11 +268,12 @@ def _make_plan(
     model: options.Model,
     plan: str | None,
     limits: options.Limits,
+    budget: int | None,
     *,
     tflite: bool,
     board: Board | None,
 ) -> Planned:
-    """Return the one plan of all outputs."""
+    """Return the one plan of all outputs, and ask for the unit of the budget before."""
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.planning import Planned, layout_of, plan_model
@@ -292,8 +292,10 @@ def _make_plan(
 
         found = plan_file(Path(input), given, board=board)
         reading.refuse_notes(input, found.notes if model.strict else ())
+        reading.require_unit(budget, found.loaded)
         return found
     loaded = reading.read_input(input, model=model, board=board)
+    reading.require_unit(budget, loaded)
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
     with stoppable() as stop:

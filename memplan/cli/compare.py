@@ -71,8 +71,8 @@ def parse_growth(text: str) -> Fraction | int:
 
 
 _APART = (
-    "Failed: the two have no buffer in common, so that growth says nothing; compare two versions "
-    "of one program."
+    "Failed: the two have no name in common, and few buffers or none that look the same, so that "
+    "growth says nothing; compare two versions of one program."
 )
 _WHAT = "A model, a dump, a snapshot, a trace, a graph, a problem or a plan. `-` is standard input."
 

@@ -157,7 +157,9 @@ def suggest(path: str, loaded: Loaded, capacity: int | None, dim: list[str] | No
 
 
 def _name_command(path: str, capacity: int, dim: list[str] | None, *more: str) -> str:
-    words = [output.names.get(path, path), str(capacity), *more]
+    from memplan.sizes import write_size
+
+    words = [output.names.get(path, path), write_size(capacity), *more]
     for each in dim or ():
         words += ["--dim", each]
     return f"memplan fit {shlex.join(words)} tries results in place, another order, and bands"

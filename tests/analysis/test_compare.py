@@ -129,6 +129,34 @@ class TestWhoIsWho:
         assert (ids(other.removed), ids(other.added)) == (["old"], ["new"])
 
 
+class TestTwoPrograms:
+    """Growth from one program to another one says nothing."""
+
+    @staticmethod
+    def draw(names: str, sizes: tuple[int, ...]) -> Problem:
+        """Return buffers with these names and sizes."""
+        return Problem(
+            [Buffer(*row) for row in zip(names, (0, 1, 2), (3, 4, 5), sizes, strict=True)]
+        )
+
+    @pytest.mark.parametrize(
+        ("names", "sizes", "apart"),
+        [
+            ("xyz", (4, 5, 6), True),
+            ("xyz", (1, 5, 6), True),
+            ("xyz", (1, 2, 6), False),
+            ("ayz", (4, 5, 6), False),
+        ],
+    )
+    def test_buffers_that_look_the_same_by_chance(
+        self, names: str, sizes: tuple[int, ...], apart: bool
+    ) -> None:
+        """Tests none of three, one by chance, a program that was renamed, and a common name."""
+        found = compare(self.draw("abc", (1, 2, 3)), self.draw(names, sizes))
+        assert found.shares_nothing == apart
+        assert not compare(Problem([]), self.draw(names, sizes)).shares_nothing
+
+
 class TestPlans:
     """Plans from memory and from files."""
 

@@ -73,7 +73,7 @@ def test_a_budget_that_does_not_hold(model: Path, capsys: pytest.CaptureFixture[
     assert run(model, "-o", out, "--capacity", 1) == 1
     said = capsys.readouterr().err
     assert "more than the budget of 1: nothing was written; memplan fit " in said
-    assert ".tflite 1 tries results in place, another order, and bands" in said
+    assert ".tflite 1B tries results in place, another order, and bands" in said
     assert not out.exists()
 
 

@@ -65,7 +65,7 @@ def test_what_is_written_is_for_the_board(capsys: pytest.CaptureFixture[str]) ->
     reason = "needs 50320 bytes, 16 more than the budget of 50304"
     said = refused(capsys, "apply", WAKE, "-o", "b.tflite", "-c", "50304", *on, code=1)
     assert reason in said
-    assert f"memplan fit {WAKE} 50304 --board esp32-s3 tries" in said
+    assert f"memplan fit {WAKE} 50304B --board esp32-s3 tries" in said
     assert main(["fit", WAKE, "50320", "-o", "c.tflite", "--json", *on]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["arena"], record["how"]) == (50320, "computed for esp32-s3 with esp-nn kernels")

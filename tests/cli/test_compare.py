@@ -155,7 +155,7 @@ def test_programs_that_share_nothing_do_not_pass(
 ) -> None:
     """Tests two programs without a common buffer, with limits and without, and one in common."""
     Path("other.csv").write_text(HEAD + "p,0,9,5\nq,1,7,6\nr,5,9,7\n")
-    sentence = "Failed: the two have no buffer in common, so that growth says nothing; compare two"
+    sentence = "Failed: the two have no name in common, and few buffers or none that look the same"
     for gates in ([], ["--fail-if-peak-grows", "1%", "--fail-if-load-grows", "1KiB"]):
         assert main(["compare", "a.csv", "other.csv", *gates]) == 1
         lines = capsys.readouterr().out.splitlines()

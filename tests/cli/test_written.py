@@ -10,7 +10,7 @@ import pytest
 import typer
 from command_line import FIVE, refused
 
-from memplan import cli, formats
+from memplan import cli, formats, planning
 from memplan.trace import Trace
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
@@ -158,16 +158,20 @@ def test_what_has_no_operators_says_what_to_give(
         ("plan", MOBILE, GRAPH, "--together", "-c", "64"),
         ("plan", MOBILE, "--recompute", "-c", "64"),
         ("apply", MOBILE, "-o", "x.tflite", "-c", "64"),
+        ("apply", MOBILE, "--c-header", "x.h", "-c", "64"),
+        ("view", MOBILE, "-c", "64"),
         ("apply", MOBILE, "--bands", "-o", "x.tflite", "-c", "64"),
         ("inspect", MOBILE, "-c", "64"),
         ("recompute", GRAPH, "-c", "64"),
     ],
 )
 def test_a_forgotten_unit_is_asked_for(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests every place where a size is asked for; with a unit, and if it is exact, it is taken."""
-    assert "64 has no unit, and one buffer alone has " in refused(capsys, *words)
+    with monkeypatch.context() as patched:  # it is asked before there is a search
+        patched.setattr(planning, "plan_model", None)
+        assert "64 has no unit, and one buffer alone has " in refused(capsys, *words)
     for taken in ("64B", "0x40", "262144"):
         given = [each.replace("64", taken) for each in words]
         given[1] = words[1]
