@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
     from memplan.plan import Plan
     from memplan.sources import Loaded
 
-__all__ = ["SETTLED", "are_in", "plan", "refuse_alone", "report", "verify"]
+__all__ = ["SETTLED", "plan", "refuse_alone", "report", "verify"]
 
-_SUFFIX = ".plan.json"
 SETTLED = frozenset({"block-limit"})  # the codes of notes of an input that blocks make untrue
 
 
@@ -52,7 +52,10 @@ def report(
 
     files: list[str] = []
     if folder is not None:
-        files = [os.path.join(folder, f"block-{n}{_SUFFIX}") for n in range(1, found.count + 1)]
+        files = [
+            os.path.join(folder, f"block-{n}{reading.PLAN_SUFFIX}")
+            for n in range(1, found.count + 1)
+        ]
         left = sorted({*_list_files(folder)} - {*files})
         if left:
             raise typer.BadParameter(
@@ -103,13 +106,8 @@ def _list_files(folder: str) -> list[str]:
     return [
         os.path.join(folder, name)
         for name in (os.listdir(folder) if os.path.isdir(folder) else ())
-        if name.startswith("block-") and name.endswith(_SUFFIX)
+        if name.startswith("block-") and name.endswith(reading.PLAN_SUFFIX)
     ]
-
-
-def are_in(folder: str) -> bool:
-    """Return whether a folder has plans of blocks."""
-    return bool(_list_files(folder))
 
 
 def refuse_alone(plan: Plan, path: str) -> None:
@@ -127,21 +125,20 @@ def _read_limit(plan: Plan) -> int:
     return limit if isinstance(limit, int) else plan.peak or 0
 
 
-def verify(loaded: Loaded, folder: str) -> None:
+def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan]) -> None:
     """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong."""
-    from memplan import formats
     from memplan.errors import PlanError
     from memplan.referee import verify_blocks
     from memplan.view.units import exact, plural
 
-    plans = [formats.load_plan(path) for path in sorted(_list_files(folder))]
-    limit = min(_read_limit(plan) for plan in plans)
+    in_order = [plans[path] for path in sorted(plans, key=lambda path: (len(path), path))]
+    limit = min(map(_read_limit, in_order))
     try:
-        total = verify_blocks(loaded.problem, limit, plans)
+        total = verify_blocks(loaded.problem, limit, in_order)
     except PlanError as error:
         output.message(f"{folder}: {error}")
         raise typer.Exit(output.INFEASIBLE) from None
     blocks = plural(len(plans), "block")
-    high = sum((plan.peak or 0) > limit for plan in plans)
+    high = sum((plan.peak or 0) > limit for plan in in_order)
     most = f", {high} above" if high else " of at most"
     output.line(f"valid: {blocks}{most} {exact(limit)}, {exact(total)} in all")

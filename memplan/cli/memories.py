@@ -26,8 +26,6 @@ __all__ = [
     "verify",
 ]
 
-_SUFFIX = ".plan.json"
-
 
 @dataclass(frozen=True)
 class Memories:
@@ -219,7 +217,7 @@ def make_plans(found: Assigned, reads: Sequence[str] | None = None) -> dict[str,
             stats={**plan.stats, **said},
             fingerprint=plan.fingerprint,
         )
-        files[f"{memory.name}{_SUFFIX}"] = write_plan(plan).encode()
+        files[f"{memory.name}{reading.PLAN_SUFFIX}"] = write_plan(plan).encode()
     return files
 
 
@@ -271,17 +269,14 @@ def refuse_alone(plan: Plan, path: str) -> None:
         )
 
 
-def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
+def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: bool) -> None:
     """Check the plans of all memories in a folder; say why, and exit with 1, if one is wrong.
 
     Raises
     ------
-    typer.BadParameter
-        If there are none.
     FormatError
-        For a plan that does not say its memory, or says wrongly what moves.
+        For a plan that says wrongly what its memory is, or what moves.
     """
-    from memplan import formats
     from memplan.errors import FormatError, PlanError
     from memplan.memories.accesses import list_accesses, sum_bytes
     from memplan.memories.text import parse_memories, parse_reads
@@ -289,18 +284,11 @@ def verify(loaded: Loaded, folder: str, *, in_place: bool) -> None:
     from memplan.referee import verify_assigned
     from memplan.view.words.assigned import describe_valid
 
-    names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
-    plans = {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
-    if not plans:
-        raise typer.BadParameter(
-            f"{folder!r} has no plans, as `memplan plan` writes with --memory or --block-limit",
-            param_hint="'PLAN'",
-        )
     texts = []
     for path, plan in plans.items():
-        text = plan.stats.get("memory")
+        text = plan.stats["memory"]
         if not isinstance(text, str):
-            raise FormatError(path, "this plan does not say of which memory it is")
+            raise FormatError(path, "its `memory` is not as `memplan plan --memory` writes it")
         texts.append(text)
     memories, given = parse_memories(texts), [*plans.values()]
     reads = parse_reads(_read_reads(plans))

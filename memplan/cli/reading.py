@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from memplan.yardsticks.torch_run import Measured
 
 
+PLAN_SUFFIX: Final = ".plan.json"  # of the files in a folder of plans
 _PLAIN, _NONE = options.Model(), options.Constraints()
 
 
@@ -146,6 +148,41 @@ def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
     from memplan.rewrite import put_in_order
 
     return put_in_order(loaded, plan.stats["order"])
+
+
+# By the field of its `stats` that says it: what the plan in a folder of several is.
+_PARTS: Final = {
+    "shared": "of a program that shares its arena",
+    "blocks": "of one of several blocks",
+    "memory": "of one of several memories",
+}
+
+
+def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
+    """Return the plans in a folder by path, and which they are: a key of `_PARTS`.
+
+    Raises
+    ------
+    FormatError
+        If there is none, or if they are not all of one kind.
+    """
+    from memplan import formats
+    from memplan.errors import FormatError
+
+    names = sorted(name for name in os.listdir(folder) if name.endswith(PLAN_SUFFIX))
+    plans = {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
+    if not plans:
+        raise FormatError(
+            folder,
+            f"this folder has no plan (*{PLAN_SUFFIX}), as `memplan plan` writes them with "
+            "--together, --memory or --block-limit",
+        )
+    first = next((each for each in _PARTS if any(each in p.stats for p in plans.values())), "")
+    what = _PARTS.get(first, "of one of several programs, memories or blocks")
+    for path, plan in plans.items():
+        if first not in plan.stats:
+            raise FormatError(path, f"this plan is not {what}; a folder of plans has only such")
+    return first, plans
 
 
 def find_plan(path: str) -> Plan | None:

@@ -17,19 +17,13 @@ if TYPE_CHECKING:
     from memplan.sources import Loaded
     from memplan.sources.tflite.boards import Board
 
-__all__ = ["are_in", "verify", "verify_beside"]
-
-_SUFFIX = ".plan.json"
-
-
-def are_in(folder: str) -> bool:
-    """Return whether a folder has a plan of a program that shares its arena."""
-    return any("shared" in plan.stats for plan in _read_all(folder).values())
+__all__ = ["verify", "verify_beside"]
 
 
 def verify(
     inputs: Sequence[str],
     folder: str,
+    plans: Mapping[str, Plan],
     model: options.Model,
     capacity: int | None,
     board: Board | None,
@@ -40,7 +34,7 @@ def verify(
     ----------
     inputs
         The programs. Of those that are not given, only the places of their buffers are checked.
-    folder
+    folder, plans
         With a plan of each program.
     model, board
         How programs are read.
@@ -51,20 +45,18 @@ def verify(
     ------
     typer.BadParameter
         If an input is none of the programs.
-    FormatError
-        For a plan that cannot be read, or is not of such an arena.
     """
-    from memplan.errors import FormatError, PlanError
+    from memplan.errors import PlanError
 
-    plans = _read_all(folder)
-    for path, plan in plans.items():
-        if plan.shared is None:
-            raise FormatError(path, "this plan does not say which arena its program shares")
     named = _by_program(folder, plans)
     left = dict(named)
     tenants: dict[str, Tenant] = {}
     for each in inputs:
         loaded = reading.read_input(each, model, board=board)
+        if not left:
+            raise typer.BadParameter(
+                f"there are {len(inputs)} programs, but plans of {len(named)}", param_hint="'INPUT'"
+            )
         path, plan = _choose(each, loaded, left, model.in_place)
         del left[_shared(plan).program]
         try:
@@ -84,7 +76,7 @@ def verify_beside(loaded: Loaded, plan: Plan, path: str, *, in_place: bool) -> l
     """
     shared, folder = _shared(plan), os.path.dirname(path) or "."
     others = [name for name in shared.programs if name != shared.program]
-    files = {os.path.join(folder, f"{name}{_SUFFIX}"): name for name in others}
+    files = {os.path.join(folder, f"{name}{reading.PLAN_SUFFIX}"): name for name in others}
     if not all(map(os.path.isfile, files)):
         from memplan.errors import listed
 
@@ -102,14 +94,6 @@ def verify_beside(loaded: Loaded, plan: Plan, path: str, *, in_place: bool) -> l
     return _describe(named, others)
 
 
-def _read_all(folder: str) -> dict[str, Plan]:
-    """Return the plans in a folder by path."""
-    from memplan import formats
-
-    names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
-    return {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
-
-
 def _shared(plan: Plan) -> Shared:
     assert plan.shared is not None
     return plan.shared
@@ -123,9 +107,11 @@ def _by_program(folder: str, plans: Mapping[str, Plan]) -> dict[str, tuple[str, 
     found: dict[str, tuple[str, Plan]] = {}
     for path, plan in plans.items():
         each = plan.shared
-        if each is None or {*each.programs} != {*first.programs} or each.program in found:
+        if each is None or {*each.programs} != {*first.programs}:
             of = listed(first.programs, quote=False)
             _refuse(path, f"it is not the plan of one of the programs {of} in one arena")
+        if each.program in found:
+            _refuse(path, f"it is of {each.program}, as is {found[each.program][0]}")
         if each.arena != first.arena:
             other = f"that of {first.program} has {first.arena}"
             _refuse(path, f"its arena has {each.arena} bytes, but {other}")

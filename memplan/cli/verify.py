@@ -67,26 +67,9 @@ def command(
             raise typer.BadParameter(
                 "a proof is of one arena, not of several", param_hint="'--proof'"
             )
-        if shared.are_in(plan):
-            given = {"--pin": bool(constraints.pin), "--reserve": bool(constraints.reserve)}
-            output.refuse_given(given, "it is of one program, and these plans are of several")
-            inputs = [problem, *others]
-            shared.verify(inputs, plan, model, constraints.capacity, on.find())
-            return
-        _refuse_others(others)
-        if blocks.are_in(plan):
-            blocks.verify(reading.read_input(problem, model, constraints, on.find()), plan)
-            return
-        given = {
-            "--capacity": constraints.capacity is not None,
-            "--pin": bool(constraints.pin),
-            "--reserve": bool(constraints.reserve),
-        }
-        output.refuse_given(given, "it is of one memory, and these plans are of several")
-        loaded = reading.read_input(problem, model, board=on.find())
-        memories.verify(loaded, plan, in_place=model.in_place)
+        _check_folder([problem, *others], plan, model, on, constraints)
         return
-    _refuse_others(others)
+    _refuse_others(others, plan)
     held = options.Constraints(constraints.capacity)
     loaded = reading.read_input(problem, model, held, on.find())
 
@@ -131,8 +114,37 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
         raise FormatError(path, str(error)) from None
 
 
-def _refuse_others(inputs: Sequence[str]) -> None:
-    """Refuse several programs where the plan is of one."""
+def _check_folder(
+    inputs: Sequence[str],
+    folder: str,
+    model: options.Model,
+    on: options.OnBoard,
+    constraints: options.Constraints,
+) -> None:
+    """Check the plans in a folder: of programs in one arena, or of blocks or memories of one."""
+    what, plans = reading.read_plans(folder)
+    given = {"--pin": bool(constraints.pin), "--reserve": bool(constraints.reserve)}
+    if what == "shared":
+        output.refuse_given(given, "it is of one program, and these plans are of several")
+        shared.verify(inputs, folder, plans, model, constraints.capacity, on.find())
+        return
+    problem, *others = inputs
+    _refuse_others(others, folder)
+    if what == "blocks":
+        blocks.verify(reading.read_input(problem, model, constraints, on.find()), folder, plans)
+        return
+    given = {"--capacity": constraints.capacity is not None, **given}
+    output.refuse_given(given, "it is of one memory, and these plans are of several")
+    loaded = reading.read_input(problem, model, board=on.find())
+    memories.verify(loaded, folder, plans, in_place=model.in_place)
+
+
+def _refuse_others(inputs: Sequence[str], plan: str | None) -> None:
+    """Refuse several programs where the plan is of one, or there is none."""
+    if inputs and plan is not None and not os.path.exists(plan):
+        from memplan.errors import FormatError
+
+        raise FormatError(plan, "there is no such file or folder")
     if inputs:
         raise typer.BadParameter(
             "several programs need the folder of `plan --together`, last", param_hint="'PLAN'"

@@ -76,7 +76,14 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     one = refused(capsys, "verify", "three.json", "plans/block-1.plan.json")
     assert "is one of 2 blocks" in one
     assert "none of these 1 blocks" in refused(capsys, *ASKED[:-1], "200", "-o", "plans")
-    Path("plans/block-2.plan.json").unlink()
+    path, copy = Path("plans/block-2.plan.json"), Path("plans/again.plan.json")
+    copy.write_text(path.read_text())
+    assert 'buffer "c" is in' in refused(capsys, "verify", "three.json", "plans", code=1)
+    told(capsys, "plan", "three.json", "-o", str(copy))
+    said = refused(capsys, "verify", "three.json", "plans")
+    assert "again.plan.json: this plan is not of one of several blocks" in said
+    copy.unlink()
+    path.unlink()
     assert main(["verify", "three.json", "plans"]) == 1
     assert 'buffer "c" is in no block' in capsys.readouterr().err
 
@@ -91,7 +98,7 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ((*ASKED, "--together"), "it is of one program; leave out --together"),
         ((*ASKED, "-o", "three.json"), "is no folder"),
         ((*ASKED, "--capacity", "119"), "with 119 bytes in all"),
-        (("verify", "three.json", "plans"), "has no plans, as"),
+        (("verify", "three.json", "plans"), "this folder has no plan (*.plan.json), as"),
         (("verify", "three.json", "plans", "--proof", "x"), "a proof is of one arena"),
     ],
 )

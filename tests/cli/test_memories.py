@@ -66,8 +66,15 @@ def test_a_plan_that_is_wrong_is_found(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["verify", "net.json", "plans"]) == 1
     assert "plans: " in capsys.readouterr().err
     told(capsys, "plan", "net.json", "-o", "plans/other.plan.json")
-    words = "does not say of which memory it is"
+    words = "this plan is not of one of several memories"
     assert words in refused(capsys, "verify", "net.json", "plans")
+    Path("plans/other.plan.json").write_text(text)
+    assert 'is in "sram" and "sram"' in refused(capsys, "verify", "net.json", "plans", code=1)
+    Path("plans/other.plan.json").write_text(text.replace('"memory": "', '"memory": 3, "a": "'))
+    assert "its `memory` is not as" in refused(capsys, "verify", "net.json", "plans")
+    Path("plans/other.plan.json").unlink()
+    given = ("verify", "net.json", "plans", "--capacity", "5")
+    assert "it is of one memory" in refused(capsys, *given)
 
 
 def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,8 +145,7 @@ def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> 
             ("plan", "net.json", "--memory", "a=10,base=16", "--memory", "b=10,base=20"),
             'the addresses of memories "a" and "b" overlap',
         ),
-        (("verify", "net.json", "plans"), "has no plans"),
-        (("verify", "net.json", "plans", "--capacity", "5"), "it is of one memory"),
+        (("verify", "net.json", "plans"), "has no plan (*.plan.json)"),
     ],
 )
 def test_what_is_refused(

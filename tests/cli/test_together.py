@@ -107,7 +107,14 @@ def test_plans_that_are_not_of_one_arena_are_refused(capsys: pytest.CaptureFixtu
     assert "above the capacity 131" in refuse(1, "one.json", "plans", "-c", "131")
     mp.save(Problem([Buffer("other", 0, 2, 60)]), "three.json")
     assert "is none of the programs" in refuse(2, "three.json", "plans")
-    assert "is none of the programs" in refuse(2, "one.json", "two.json", "one.json", "plans")
+    assert "is none of the programs" in refuse(2, "one.json", "one.json", "plans")
+    assert "3 programs, but plans of 2" in refuse(2, "one.json", "two.json", "one.json", "plans")
+    assert "no such file or folder" in refuse(2, "one.json", "two.json", "none")
+    Path("empty").mkdir()
+    assert "this folder has no plan" in refuse(2, "one.json", "two.json", "empty")
+    Path("plans/again.plan.json").write_text(text)
+    assert "plans/one.plan.json: it is of one, as is plans/again.plan.json" in refuse()
+    Path("plans/again.plan.json").unlink()
     assert "it is of one program" in refuse(2, "one.json", "plans", "--pin", "a=0")
     assert "several programs need the folder" in refuse(
         2, "one.json", "two.json", "plans/one.plan.json"
@@ -115,7 +122,7 @@ def test_plans_that_are_not_of_one_arena_are_refused(capsys: pytest.CaptureFixtu
     Path("plans/three.plan.json").write_text(text.replace('"two"', '"three"'))
     assert "it is not the plan of one of the programs" in refuse()
     mp.save(mp.solve(mp.load("one.json")), "plans/three.plan.json")
-    assert "does not say which arena its program shares" in refuse(2)
+    assert "this plan is not of a program that shares its arena" in refuse(2)
 
 
 def test_a_plan_without_the_others_says_what_is_not_checked(
