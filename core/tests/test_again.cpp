@@ -471,6 +471,23 @@ TEST(a_chain_fits_down_to_its_floor) {
   CHECK(result.bound % 7 == 0 && result.extra % 7 == 0);
 }
 
+// What is given and what is wanted is there, though nothing runs.
+TEST(a_program_without_operators_fits_into_what_is_given) {
+  RecomputeProblem problem;
+  problem.program.user_begin = {0};
+  CHECK(recompute(problem, 0).status == Status::kOptimal);
+  problem.program.size = {64};
+  problem.program.given = {1};
+  problem.program.wanted = {1};
+  problem.program.user_begin = {0, 0};
+  problem.maker = {-1};
+  problem.move = {-1};
+  const RecomputeResult below = recompute(problem, 63);
+  CHECK(below.status == Status::kInfeasible && below.floor == 64);
+  const RecomputeResult result = recompute(problem, 64);
+  CHECK(result.status == Status::kOptimal && result.peak == 64 && result.runs.empty());
+}
+
 // Sizes near 2^62 and costs near 2^53 give the answer of small numbers.
 TEST(large_numbers_do_not_change_the_answer) {
   const RecomputeProblem problem = chain(12, 100, 7);

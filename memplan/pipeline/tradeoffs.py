@@ -273,7 +273,7 @@ class _Search:
         """Return the program with no re-runs, for which nothing is searched but the floor."""
         order = self._run.find_order(in_place=self._in_place, pure=self._asked["pure"])
         load = lay_out_again(order.given, in_place=False).problem.max_load
-        return recompute(order, load, **self._asked)
+        return recompute(order, max(1, load), **self._asked)  # a program may have no bytes
 
     def _find_frontier(self, plain: Draft) -> tuple[Frontier | None, str]:
         """Return the programs in bands, or why there are none."""

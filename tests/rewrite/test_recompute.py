@@ -415,6 +415,23 @@ class TestRecompute:
         with pytest.raises(mp.PlanError, match="floor of 908: what is given or wanted needs as"):
             recompute(graph, 907)
 
+    @pytest.mark.parametrize("sizes", [(), (64,), (64, 0, 36)])
+    def test_a_program_without_operators_fits_where_its_tensors_do(
+        self, sizes: tuple[int, ...]
+    ) -> None:
+        """Tests that it needs what is given, and nothing beside it."""
+        tensors = [Tensor(f"t{at}", size, Kind.INPUT) for at, size in enumerate(sizes)]
+        graph = make([], tensors)
+        least = sum(sizes)
+        found = recompute(graph, max(least, 1))
+        assert (found.peak, found.floor, found.runs) == (least, least, ())
+        assert (found.status, found.gains_nothing) == (mp.Status.OPTIMAL, True)
+        verify_recompute(graph, found)
+        assert [each.arena for each in mp.tradeoff(graph).points] == [least]
+        if least:
+            with pytest.raises(mp.PlanError, match=f"floor of {least}: what is given or wanted"):
+                recompute(graph, least - 1)
+
     @given(
         graph=strategies_graph.graphs(strategies_graph.FEATURES - {"pins"}),
         share=st.floats(0, 1),

@@ -53,10 +53,10 @@ class RecomputeSearch {
   RecomputeResult solve() {
     timeline_.set(given_);
     find_floor();
-    if (timeline_.peak() <= capacity_) {
-      take(given_);
-    } else if (result_.floor > capacity_) {
+    if (result_.floor > capacity_) {
       result_.status = Status::kInfeasible;
+    } else if (timeline_.peak() <= capacity_) {
+      take(given_);
     } else {
       search_each_way();
       run_first();
@@ -87,11 +87,13 @@ class RecomputeSearch {
   std::int64_t least_extra() const {
     return options_.free_order ? bound_ : std::max(bound_, order_bound_);
   }
-  bool has_runs() const { return !result_.runs.empty() || given_.empty(); }
+  // A program without operators has a sequence of no runs.
+  bool has_runs() const { return has_runs_; }
 
   void take(std::vector<OperatorIdx> runs) {
     const std::int64_t extra = extra_of(model_, runs);
     if (has_runs() && extra >= result_.extra) return;
+    has_runs_ = true;
     result_.extra = extra;
     result_.runs = std::move(runs);
   }
@@ -355,7 +357,7 @@ class RecomputeSearch {
   RecomputeResult finish() {
     if (has_runs()) {
       timeline_.set(result_.runs);
-      result_.peak = timeline_.peak();
+      result_.peak = std::max(timeline_.peak(), model_.start);
       result_.extra *= model_.unit;
       result_.status = Status::kFeasible;
     }
@@ -399,6 +401,7 @@ class RecomputeSearch {
   std::int64_t order_bound_ = 0;  // in units
   std::int64_t nodes_ = 0;        // of bounds
   bool stopped_ = false;          // by the caller, within a bound
+  bool has_runs_ = false;
   Moment best_moment_{kNoOperator, {}};
   Moment order_moment_{kNoOperator, {}};  // for the given order
   std::int64_t order_aim_ = -1;           // of the bound over moments

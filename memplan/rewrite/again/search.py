@@ -348,7 +348,8 @@ def recompute(
     floor_op = found.floor_op if found.floor >= outside else -1
     names, plain = question.problem.program.operators, question.problem.plain
     floor_operator = names[floor_op] if floor_op >= 0 else ""
-    if not found.runs or size < floor:
+    status = Status(found.status)
+    if not status.has_plan or size < floor:
         limits = Limits(
             size,
             plain,
@@ -356,7 +357,7 @@ def recompute(
             found.order_bound,
             floor,
             floor_operator,
-            is_impossible=size < floor or found.status == "infeasible",
+            is_impossible=size < floor or status is Status.INFEASIBLE,
             interrupted=is_stopped(),
         )
         words = _explain(found, limits, ordered.problem.max_load)
@@ -379,7 +380,7 @@ def recompute(
         found.extra,
         found.bound,
         found.order_bound,
-        Status(found.status),
+        status,
         floor,
         floor_operator,
         names[found.moment] if found.moment >= 0 else "",
