@@ -211,7 +211,7 @@ def _read_beside(name: str) -> str | None:
 
 
 # Of a list, what comes next counts too: lines of logs begin with a time or a name in brackets.
-_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\"\]]|$))")
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[{\"\]]|\[\s*[\[{\"\]\d-]|\[?\s*$))")
 
 
 def is_json(text: str) -> bool:

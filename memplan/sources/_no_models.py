@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,20 @@ def _is_short(pattern: str) -> Matches:
     return lambda head, path: len(head) < 200 and begins(head, path)
 
 
+def _has_beginning(pattern: bytes) -> Matches:
+    """Return a test for first bytes that match a pattern."""
+    begins = re.compile(pattern)
+    return lambda head, path: begins.match(head) is not None
+
+
+# Encodings of text with zero bytes in it, by a mark or by letters of ASCII. The first row counts.
+_WIDE: Final = (
+    ("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff"),
+    ("UTF-16", rb"(?:\xff\xfe|\xfe\xff)(?s:.)*\0"),
+    ("UTF-32LE", rb"(?:[\t\n\r -~]\0\0\0){4}"),
+    ("UTF-16LE", rb"(?:[\t\n\r -~]\0){8}"),
+    ("UTF-16BE", rb"(?:\0[\t\n\r -~]){8}"),
+)
 # By the first bytes of a file: the tool that compressed it, and what unpacks it.
 _COMPRESSED: Final = (
     (b"\x1f\x8b", "gzip", "gunzip --keep"),
@@ -74,7 +89,7 @@ _LOGS: Final = (
     ),
     (
         r"Required memory for activation in bytes|\bexecutorch:\w+\.(?:cpp|h)\b|\bexecutorch/"
-        r"|Memory allocation failed: \d+ ?B requested",
+        r"|Memory allocation failed: \d+ ?B requested|^event_block_name,",
         "a log of ExecuTorch, which has no lifetimes of tensors",
         (
             "plan the exported program, or use memplan as the planner when the program is made:",
@@ -115,7 +130,7 @@ _LOGS: Final = (
     (
         r"^Network summary for |Accelerator configuration\s|\baccelerator_configuration\b"
         r"|Total (?:SRAM|DRAM|On-chip Flash|Off-chip Flash) used\b|\bEthos_U\d"
-        r"|^Start Time -\s+End Time:|#\s+Tensor Allocation for mem_area",
+        r"|^Start Time -\s+End Time:|#\s+Tensor Allocation for mem_area|\bNNG Operator\b",
         "a report of Vela, which memplan does not read",
         ("plan the file that Vela wrote:", "memplan plan model_vela.tflite"),
     ),
@@ -145,7 +160,7 @@ _LOGS: Final = (
         ("convert the model to TFLite or ONNX, and plan that",),
     ),
     (
-        r"\bNVIDIA-SMI\b|\bnvidia-smi\b",
+        r"\bNVIDIA-SMI\b|\bnvidia-smi\b|\bmemory\.(?:used|free|total) \[",
         "what nvidia-smi says of whole processes, without their tensors",
         ("in Python, record a snapshot of PyTorch's allocator:", *_SNAPSHOT),
     ),
@@ -244,10 +259,13 @@ NO_MODELS: Final = (
         "a program or a library",
         ("give the model that it runs, or a problem as CSV or JSON",),
     ),
-    ForeignFormat(
-        lambda head, path: head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in head,
-        "text in UTF-16",
-        ("save it as UTF-8:", "iconv -f UTF-16 -t UTF-8 {name} > {stem}.utf8"),
+    *(
+        ForeignFormat(
+            _has_beginning(begins),
+            f"text in {encoding}",
+            ("save it as UTF-8:", f"iconv -f {encoding} -t UTF-8 {{name}} > {{stem}}.utf8"),
+        )
+        for encoding, begins in _WIDE
     ),
     ForeignFormat(
         is_text(r'\{(?s:.{0,2000})"traceEvents"\s*:'),

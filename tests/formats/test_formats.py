@@ -129,13 +129,15 @@ class TestSave:
             assert os.listdir(tmp_path) == ["p.csv"]
 
     def test_nowhere_to_write(self, five: Problem, tmp_path: Path) -> None:
-        """Tests that a missing folder, a folder and a file for a folder are one sentence each."""
+        """Tests that a folder and a file for a folder are one sentence each; others are made."""
         (tmp_path / "file").write_text("")
-        for path in (tmp_path / "none" / "p.csv", tmp_path, tmp_path / "file" / "p.csv"):
+        for path in (tmp_path, tmp_path / "file" / "p.csv"):
             with pytest.raises(FormatError, match="cannot be written: ") as caught:
                 save(five, path)
             assert str(caught.value).startswith(f"{path}: ")
         assert os.listdir(tmp_path) == ["file"]
+        save(five, tmp_path / "new" / "folder" / "p.csv")
+        assert load(tmp_path / "new" / "folder" / "p.csv").ids == five.ids
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     def test_unwritable_folder(self, five: Problem, tmp_path: Path) -> None:

@@ -271,7 +271,18 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
     "PNG": ("p.png", b"\x89PNG\r\n\x1a\n", "a picture or a document", "give a model"),
     "PDF": ("p.pdf", b"%PDF-1.7\n", "a picture or a document", "give a model"),
     "ELF": ("run", b"\x7fELF\2\1", "a program or a library", "give the model"),
-    "UTF-16": ("p.csv", "id,lower,upper,size\n".encode("utf-16"), "UTF-16", "iconv -f UTF-16"),
+    **{
+        f"{said}, {encoding}": (
+            "p.csv",
+            "id,lower,upper,size\n".encode(encoding),
+            f"is text in {said};",
+            f"iconv -f {said} -t UTF-8 p.csv > p.utf8",
+        )
+        for said, encoding in (
+            *(("UTF-16", "utf-16"), ("UTF-16LE", "utf-16-le"), ("UTF-16BE", "utf-16-be")),
+            *(("UTF-32", "utf-32"), ("UTF-32LE", "utf-32-le")),
+        )
+    },
     "Chrome": (
         "t.json",
         b'{"schemaVersion": 1, "traceEvents": []}',
@@ -321,6 +332,30 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
         b"E 00:00:00.1 executorch:memory_allocator.h:88] Memory allocation failed: 9B requested\n",
         "a log of ExecuTorch",
         "targets.executorch.planner()",
+    ),
+    "ExecuTorch, inspector": (
+        "t.csv",
+        b"event_block_name,event_name,raw,p10 (ms)\n",
+        "a log of ExecuTorch",
+        "memplan plan model.pt2",
+    ),
+    "IREE, statistics": (
+        "log",
+        b"[[ iree_hal_allocator_t memory statistics ]]\n  HOST_LOCAL:            0B peak\n",
+        "a log of IREE",
+        "memplan plan model.onnx",
+    ),
+    "Vela, operators": (
+        "m_per-layer.csv",
+        b"TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles\n",
+        "a report of Vela",
+        "_vela.tflite",
+    ),
+    "nvidia-smi, table": (
+        "smi.csv",
+        b"timestamp, name, memory.used [MiB]\n",
+        "what nvidia-smi",
+        "snapshot",
     ),
     "TensorRT, log": (
         "log",
