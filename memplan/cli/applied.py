@@ -46,6 +46,7 @@ def show(
 ) -> None:
     """Say what was written, what it needs, and what was assumed."""
     from memplan.errors import listed
+    from memplan.sources.tflite.boards import tell_unknown
     from memplan.view.units import exact, plural
 
     plan = chosen.plan
@@ -63,11 +64,9 @@ def show(
         for when, figure in (("before", applied.before), ("after", applied.after)):
             output.line(f"{when:<8}{exact(figure.bytes)} of {figure.runtime}, {figure.how}")
         if applied.arena is not None:
-            enough = "are enough for the whole model"
-            if applied.unknown:
-                types = listed(applied.unknown, quote=False)
-                enough = f"are for the model without what {types} needs there, which is unknown"
-            output.line(f"arena   {exact(applied.arena)} {enough}, {applied.how}")
+            enough = "are for" if applied.unknown else "are enough for"
+            how = f"{applied.how}{tell_unknown(applied.unknown)}"
+            output.line(f"arena   {exact(applied.arena)} {enough} the whole model, {how}")
         if applied.saves_nothing:
             output.line("saved   nothing: the arena of the file as it was is no larger")
         if applied.in_place:

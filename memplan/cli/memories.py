@@ -174,11 +174,13 @@ def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
     from pathlib import Path
 
     from memplan.notes import Code, Note
+    from memplan.sources.tflite.boards import tell_unknown
     from memplan.yardsticks.tflite_micro_arena import find_beside
 
+    beside = find_beside(Path(input), board)
     text = (
-        f"TFLM on {board} keeps {find_beside(Path(input), board).bytes} bytes in one of the "
-        "memories, which are not left free; memplan fit leaves them free"
+        f"TFLM on {board} keeps {beside.bytes} bytes in one of the memories"
+        f"{tell_unknown(beside.unknown)}; memplan fit leaves them free, and this plan does not"
     )
     return replace(loaded, notes=(*loaded.notes, Note(Code.ARENA_UNMEASURED, text)))
 

@@ -14,6 +14,7 @@ from memplan.cli import options, output, reading
 if TYPE_CHECKING:
     from memplan.sources.tflite.boards import Board
     from memplan.together import Together as Planned
+    from memplan.yardsticks.board_arena import BoardArena
 
 __all__ = ["Together", "run"]
 
@@ -120,14 +121,17 @@ def run(
     if as_json:
         output.line(output.make_json(_summarise(found, files, beside)))
     elif not quiet:
+        from memplan.sources.tflite.boards import tell_unknown
         from memplan.view.words import parts, together
 
         output.console().print(together.describe_together(found))
         if beside:
             sizes = zip(beside, found.names, strict=True)
-            kept = ", ".join(f"{size:,} for {name}" for size, name in sizes)
-            whole = found.peak + sum(beside)
-            output.line(f"TFLM on {board} keeps beside it {kept}: {whole:,} bytes in all")
+            kept = ", ".join(f"{each.persistent:,} for {name}" for each, name in sizes)
+            whole = found.peak + sum(each.persistent for each in beside)
+            unknown = sorted({type for each in beside for type in each.unknown})
+            in_all = f"{whole:,} bytes in all{tell_unknown(unknown)}"
+            output.line(f"TFLM on {board} keeps beside it {kept}: {in_all}")
         notes = {note.text: note for each in found.programs for note in each.notes}
         if notes:
             output.console().print(parts.render_notes(tuple(notes.values())))
@@ -135,16 +139,18 @@ def run(
     output.tell_interrupted(found.interrupted, found.plan.status)
 
 
-def _find_beside(inputs: Sequence[str], board: Board) -> list[int]:
-    """Return what TFLM keeps of each program beside the shared arena."""
+def _find_beside(inputs: Sequence[str], board: Board) -> list[BoardArena]:
+    """Return the arena of each program, of which TFLM keeps a part beside the shared one."""
     from pathlib import Path
 
     from memplan.yardsticks.board_arena import compute_arena
 
-    return [compute_arena(Path(each), board).persistent for each in inputs]
+    return [compute_arena(Path(each), board) for each in inputs]
 
 
-def _summarise(found: Planned, files: dict[str, str], beside: Sequence[int]) -> dict[str, Any]:
+def _summarise(
+    found: Planned, files: dict[str, str], beside: Sequence[BoardArena]
+) -> dict[str, Any]:
     return {
         "status": str(found.plan.status),
         "interrupted": found.interrupted,
@@ -166,7 +172,8 @@ def _summarise(found: Planned, files: dict[str, str], beside: Sequence[int]) -> 
                     for a, b in found.overlap
                     if number in (a, b)
                 ),
-                "beside": beside[number] if beside else None,
+                "beside": beside[number].persistent if beside else None,
+                "unknown": beside[number].unknown if beside else (),
                 "output": files.get(name),
             }
             for number, (name, each, kept) in enumerate(

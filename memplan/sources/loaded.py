@@ -135,6 +135,8 @@ class Arena:
         How that is known, or why it is not.
     on_board
         Whether it is the arena of a board, and not of this machine.
+    unknown
+        The types of operators for which nothing is counted in `beside`, as it is not known.
     """
 
     capacity: int
@@ -142,6 +144,7 @@ class Arena:
     least: int
     how: str
     on_board: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

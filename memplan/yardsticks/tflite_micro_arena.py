@@ -117,7 +117,9 @@ def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None
     else:
         beside = find_beside(path, board)
         unknown = beside.unknown
-        arena = Arena(capacity, beside.bytes, beside.least, beside.how, on_board=True)
+        arena = Arena(
+            capacity, beside.bytes, beside.least, beside.how, on_board=True, unknown=unknown
+        )
     left = capacity if arena.beside is None else capacity - arena.beside
     left = max(1, left) if capacity >= arena.least else 1  # nothing fits into one byte
     notes = loaded.notes

@@ -147,23 +147,32 @@ def test_several_memories_on_a_board(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_is_unknown_is_never_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests `inspect`, `apply` and `fit` of an operator whose structs are not known on a board."""
-    Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL")))
-    on = ("--board", "cortex-m4")
-    lines = told(capsys, "inspect", "m.tflite", "--no-runtime", *on)
-    (size,) = (line for line in lines if line.startswith("kTensorArenaSize"))
-    assert size.endswith("not enough: more by what is unknown")
-    refused_here = ("--allow-refused", *on)
-    words = " ".join(
-        told(capsys, "apply", "m.tflite", "-o", "w.tflite", "-c", "8KiB", *refused_here)
-    )
-    assert "for the model without what BATCH_MATMUL needs there, which is unknown" in words
-    assert "are enough for the whole model" not in words
-    words = " ".join(
-        told(capsys, "fit", "m.tflite", "8KiB", "--pure", "BATCH_MATMUL", *refused_here)
-    )
-    assert "but for what is not known (see the note)" in words
-    assert "without what is not known of BATCH_MATMUL on cortex-m4 with cmsis-nn kernels" in words
+    """Tests each command with an operator whose structs are not known on a board."""
+    Path("m.tflite").write_bytes(Writer().write(chain("BATCH_MATMUL", "RELU", shape=(64, 64))))
+    on, written = ("--board", "cortex-m4"), ("--allow-refused", "--pure", "BATCH_MATMUL")
+    two = ("--memory", "a=64KiB", "--memory", "b=8MiB")
+    unknown = "without what BATCH_MATMUL needs there, which is unknown"
+    excepted = "but for what is not known (see the note)"
+
+    def tell(*words: str) -> str:
+        return " ".join(told(capsys, *words, *on))
+
+    assert "not enough: more by what is unknown" in tell("inspect", "m.tflite", "--no-runtime")
+    text = tell("inspect", "m.tflite", "-c", "64KiB")
+    assert f"It fits into 65,536 bytes (64 KiB) of arena, {excepted}." in text
+    assert unknown in text
+    assert unknown in tell("plan", "m.tflite", WAKE, "--together")
+    assert unknown in tell("plan", "m.tflite", *two)
+    text = tell("apply", "m.tflite", "-o", "w.tflite", "-c", "64KiB", "--allow-refused")
+    assert unknown in text
+    assert "are enough" not in text
+    text = tell("fit", "m.tflite", "64KiB", *written)
+    assert excepted in text
+    assert "without what is not known of BATCH_MATMUL on cortex-m4 with cmsis-nn kernels" in text
+    assert f"a is enough, {excepted}:" in tell("fit", "m.tflite", *two, *written)
+    less = ("--memory", "a=24KiB", *two[2:])
+    tell("fit", "m.tflite", *less, *written, "-o", "out")
+    assert " + what TFLM keeps for BATCH_MATMUL];" in Path("out/m_memories.h").read_text()
 
 
 def test_a_saving_of_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,7 +249,8 @@ def make_planner(
     lengths = [f"{sizes[0]} + what TFLM keeps", *sizes[1:]]
     if board is not None and beside is not None and beside.bytes is not None:
         whole = max(round_up(used[0]) + beside.bytes, beside.least)
-        lengths[0] = str(round_up(whole))
+        more = f" + what TFLM keeps for {listed(beside.unknown, quote=False)}"
+        lengths[0] = f"{round_up(whole)}{more * bool(beside.unknown)}"
     return _HEADER.format(
         model=escape_comment(Path(model.name).name),
         count=len(names),

@@ -79,6 +79,10 @@ def _verdict(found: Explanation, arena: Arena | None) -> Text:
     if found.fits is None:
         text = f"Unknown: neither a plan nor a proof was found for {capacity} within the budget."
         return Text(text, style=OPEN)
+    if found.fits and arena is not None and arena.unknown:
+        return Text(
+            f"It fits into {capacity}, but for what is not known (see the note).", style=OPEN
+        )
     if found.fits:
         return Text(f"It fits into {capacity}.", style=GOOD)
     if found.required is None:
@@ -120,7 +124,7 @@ def _amounts_of_arena(found: Explanation, arena: Arena) -> RenderableType:
         facts = [("planned", "it is proved that no capacity is enough")]
     elif not known and found.sufficient is not None:
         facts.append(("sufficient", f"{exact(found.sufficient)}: a plan was found"))
-    facts += list_beside(Beside(beside, arena.how), "beside it")
+    facts += list_beside(Beside(beside, arena.how, unknown=arena.unknown), "beside it")
     if beside is not None:
         if arena.least > least + beside:
             facts.append(("to prepare", f"{exact(arena.least)} of arena, whatever the plan"))

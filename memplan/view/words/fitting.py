@@ -68,8 +68,8 @@ def describe_memories(
     if found.housed is None:
         extra = f", with {found.alone.extra:.1%} more work" if found.alone.extra else ""
         used = exact(found.alone.arena)
-        said = f"{name} is enough: {used} of {limit}{extra}. No other memory is needed."
-        parts.append(Text(said, style=GOOD))
+        enough = f"{name} is enough{_except_unknown(found.alone)}: {used} of {limit}{extra}"
+        parts.append(Text(f"{enough}. No other memory is needed.", style=GOOD))
     else:
         least = exact(found.alone.arena)
         parts += [
@@ -162,14 +162,18 @@ def _list_points(found: Arranged) -> list[RenderableType]:
     return [Text(), made]
 
 
+def _except_unknown(found: Arranged) -> str:
+    unknown = any(note.code is Code.ARENA_UNMEASURED for note in found.notes)
+    return ", but for what is not known (see the note)" * unknown
+
+
 def _judge(found: Arranged, out: str | None) -> Text:
     if found.capacity is None:
         return Text(f"The least that these levers need is {exact(found.arena)}.", style="bold")
     if found.fits:
         where = f"; written to {out}" if out else "; name an output to write it: -o FILE"
-        if any(note.code is Code.ARENA_UNMEASURED for note in found.notes):
-            where = f", but for what is not known (see the note){where}"
-        return Text(f"It fits into {exact(found.capacity)}{where}.", style=GOOD)
+        fits = f"It fits into {exact(found.capacity)}{_except_unknown(found)}"
+        return Text(f"{fits}{where}.", style=GOOD)
     missing = found.arena - found.capacity
     return Text(
         f"It does not fit into {exact(found.capacity)}: the least found needs {exact(missing)} "

@@ -13,6 +13,7 @@ from memplan.notes import Note
 from memplan.problem import Problem
 from memplan.problem.loads import Held
 from memplan.sources.loaded import Beside, Figure, Label, Loaded
+from memplan.sources.tflite.boards import tell_unknown
 from memplan.view.units import exact, human, lifetime, percent
 from memplan.view.words.tables import (
     Cell,
@@ -98,7 +99,8 @@ def list_beside(beside: Beside | None, name: str = "beside the plan") -> list[Fa
         return []
     if beside.bytes is None:
         return [(name, f"unknown: {beside.how}")]
-    return [(name, f"{exact(beside.bytes)}: structs, quantization, state; {beside.how}")]
+    kept = f"{exact(beside.bytes)}: structs, quantization, state; {beside.how}"
+    return [(name, f"{kept}{tell_unknown(beside.unknown)}")]
 
 
 def describe_figure(figure: Figure) -> tuple[str, str]:
