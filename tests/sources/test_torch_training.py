@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -11,6 +12,7 @@ import pytest
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, lay_out, unsafe_pairs
 from memplan.sources.graph_json import read_graph, write_graph
+from memplan.sources.torch_export.training import training_program
 from memplan.sources.torch_training import Streams, training_step
 from memplan.sources.torch_training.step import fill_buckets
 
@@ -236,25 +238,92 @@ def test_what_cannot_be(options: dict[str, Any], sentence: str) -> None:
         step(**options)
 
 
-class Unused(nn.Module):
-    """A parameter too many."""
+class Words(nn.Module):
+    """Words in, a score of each word out: by the same weights, with a head that nothing uses."""
+
+    def __init__(self, shared: bool = True) -> None:
+        super().__init__()
+        self.words = nn.Embedding(12, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.scores = nn.Linear(8, 12, bias=False) if shared else None
+        if self.scores is not None:
+            self.scores.weight = self.words.weight
+        self.spare = nn.Linear(8, 2)
+
+    def forward(self, x: Any) -> Any:
+        """Return the scores."""
+        y = self.norm(self.words(x))
+        return y @ self.words.weight.t() if self.scores is None else self.scores(y)
+
+
+class Spare(nn.Module):
+    """A head that nothing uses, and one that is frozen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.used = nn.Linear(32, 4)
+        self.frozen = nn.Linear(4, 4).requires_grad_(False)
         self.unused = nn.Linear(32, 4)
 
     def forward(self, x: Any) -> Any:
         """Return what the loss is made of."""
-        return self.used(x)
+        return self.frozen(self.used(x))
+
+
+WORDS = torch.arange(6)
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (Words, WORDS),
+        (lambda: Words(shared=False), WORDS),
+        (Spare, torch.ones(16, 32)),
+        (net, torch.arange(512.0).view(16, 32).sin()),
+    ],
+    ids=["shared by modules", "used twice", "spare", "batch norm"],
+)
+def test_a_step_has_the_gradients_of_backward(make: Callable[[], Any], inputs: Any) -> None:
+    """Tests all bits of loss, gradients and buffers, and that the same parameters have none."""
+    torch.manual_seed(0)
+    model = make()
+    buffers = {name: each.clone() for name, each in model.named_buffers()}
+    program = training_program(model, (inputs,), square)
+    for name, each in model.named_buffers():
+        assert torch.equal(each, buffers[name])  # a trace changes nothing
+    state = program.state_dict
+    given = [state.get(spec.target, inputs) for spec in program.graph_signature.input_specs]
+    results = program.graph_module(*(each.detach() for each in given))
+    loss = square(model(inputs))
+    loss.backward()
+    wanted = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    gradients, after = {}, {}
+    names = {id(each): name for name, each in model.named_parameters()}
+    for spec, result in zip(program.graph_signature.output_specs, results, strict=True):
+        if spec.kind.name == "LOSS_OUTPUT":
+            assert torch.equal(result, loss)
+        elif spec.kind.name == "GRADIENT_TO_PARAMETER":
+            gradients[names[id(state[spec.target])]] = result
+        else:
+            after[spec.target.removeprefix("model.")] = result
+    assert gradients.keys() == wanted.keys()
+    assert all(torch.equal(gradients[name], wanted[name]) for name in wanted)
+    assert after.keys() == buffers.keys()
+    assert all(torch.equal(after[name], each) for name, each in model.named_buffers())
+
+
+def test_parameters_without_a_gradient_are_not_updated() -> None:
+    """Tests that weights that modules share have one update, and what the loss lacks has none."""
+    shared = gradients(training_step(Words(), (WORDS,), loss=square))
+    assert set(shared) == {"norm.weight", "norm.bias", "scores.weight"}
+    assert set(gradients(step(Spare()))) == {"used.weight", "used.bias"}
 
 
 def test_nothing_to_train() -> None:
-    """Tests that a model of which nothing is trained, or something cannot be, is refused."""
+    """Tests that a model of which nothing is trained is refused, also if none is in the loss."""
     with pytest.raises(MemplanError, match="no parameter of the model is trained"):
         step(net().requires_grad_(False))
-    with pytest.raises(MemplanError, match=r"cannot trace .* did not receive a gradient"):
-        step(Unused())
-    unused = Unused()
-    unused.unused.requires_grad_(False)
-    assert set(gradients(step(unused))) == {"used.weight", "used.bias"}
+    with pytest.raises(MemplanError, match="is trained: the loss depends on none"):
+        step(Spare(), loss=lambda result: result.detach().sum())
+    with pytest.raises(MemplanError, match="cannot trace a training step"):
+        step(loss=lambda result: result)
