@@ -9,19 +9,22 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memplan.apart.penalties import take_penalties
 from memplan.errors import FormatError
 from memplan.formats import load_plan, save
+from memplan.formats._fields import Fields
 from memplan.formats.json import write_problem
 from memplan.formats.trace_json import write_trace
 from memplan.problem import Buffer, Problem
 from memplan.solvers import solve
 from memplan.sources import Loaded, load
+from memplan.sources._maps_json import KINDS, read_map
 from memplan.sources.graph_json import write_graph
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -235,6 +238,64 @@ def test_each_word_of_a_list_of_events_changes_the_answer(tmp_path: Path) -> Non
         other = re.sub(r"\d+$", lambda number: str(int(number[0]) // 2 or 1), lines[at])
         text = "\n".join((*lines[:at], other, *lines[at + 1 :]))
         assert answer(text, "events", tmp_path) != before, lines[at]
+
+
+# By map of rows: another value of each field.
+MAPS: dict[str, dict[str, Any]] = {
+    "window": {
+        "kernel": 3, "stride": 2, "dilation": 2, "before": 1, "padding": "same", "zeros": True
+    },
+    "even": {"reach": 3, "stride": 2, "padding": 1},
+    "spread": {"reach": 3, "stride": 2, "before": 1},
+    "transposed": {"kernel": 3, "stride": 2, "before": 1, "extra": 1},
+    "resized": {"up": 2, "down": 2, "before": 1, "after": 1},
+    "blocks": {"up": 2, "down": 2},
+    "shifted": {"before": 2},
+    "joined": {"offset": 1},
+    "told": {"rule": "once"},
+}  # fmt: skip
+FIRST = {
+    "kernel": 1,
+    "reach": 1,
+    "stride": 1,
+    "padding": 0,
+    "before": 0,
+    "offset": 0,
+    "rule": "each",
+}
+
+
+def test_each_field_of_a_map_of_rows_changes_the_map() -> None:
+    """Tests every map of rows that the page documents, one field after the other."""
+    table = (
+        (DOCS / "sources.md").read_text().partition("| map | which rows")[2].partition("\n\n")[0]
+    )
+    rows = re.findall(r"^\| `(.*?)` \|(.*)", table, re.M)
+    written = {re.findall(r"\w+", cell)[0]: cell + text for cell, text in rows}
+    assert written.keys() == {*MAPS, "each", "once"}
+    for name, changes in MAPS.items():
+        assert set(re.findall(r'"(\w+)"', written[name])) - {"same"} == {name, *changes}
+        needed = {one.name for one in fields(KINDS[name]) if one.default is MISSING}
+        row = {key: FIRST[key] for key in changes if key in needed}
+        before = read_map(Fields("map"), {name: row}, "rows")
+        for key, value in changes.items():
+            assert read_map(Fields("map"), {name: {**row, key: value}}, "rows") != before, key
+
+
+def test_each_column_of_penalties_changes_the_pairs(tmp_path: Path) -> None:
+    """Tests the cells of a table of penalties."""
+    path = tmp_path / "pairs.csv"
+    head = "first,second,cost"
+    assert head in (DOCS / "penalties.md").read_text()
+    problem = Problem([Buffer(name, at, at + 1, 8) for at, name in enumerate("abc")])
+
+    def read(*cells: str) -> tuple[list[int], ...]:
+        path.write_text(f"{head}\n{','.join(cells)}\n")
+        return tuple(each.tolist() for each in take_penalties(problem, path))
+
+    before = read("a", "b", "5")
+    for cells in (("c", "b", "5"), ("a", "c", "5"), ("a", "b", "4")):
+        assert read(*cells) != before
 
 
 def find(page: str, pattern: str, *names: str) -> set[str]:
