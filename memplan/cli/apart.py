@@ -102,14 +102,15 @@ def run(
     else:
         waits = plan_waits(loaded, **search)
         found, plan = waits.apart, waits.plan
-    files = {}
+    files: dict[str, bytes] = {}
+    tables: tuple[str, ...] = ()
     if plan.has_offsets and waits is not None and sharing.sync is not None:
         files[sharing.sync] = _write_graph(waits)
     if plan.has_offsets and out is not None:
         if out.endswith(".json"):
             files[out] = write_plan(plan).encode()
         else:
-            formats.save(plan, out)
+            tables = formats.save(plan, out)
     formats.write_files(files)
     if as_json:
         output.line(output.make_json(_summarise(loaded, found, waits, out)))
@@ -120,7 +121,7 @@ def run(
         if loaded.notes:
             output.console().print(parts.render_notes(loaded.notes))
         if plan.has_offsets:
-            output.tell_written(sharing.sync, out)
+            output.tell_written(*files, *tables)
     output.tell_interrupted(found.interrupted, found.status)
     for path in (sharing.sync, out):
         if path is not None and not plan.has_offsets:

@@ -97,21 +97,22 @@ def command(
     model = options.Model(dim, limit_factor=limit_factor, part=part)
     what = formats.load_plan(input) if plan or problem else _load(input, model)
     owner = formats.load(problem) if problem else None
-    written = format.value if format else formats.choose_format(out)
+    kind = format.value if format else formats.choose_format(out)
+    written: tuple[str, ...] = (out,)
     if isinstance(what, Plan):
-        if drawn or written in ("dot", "graphml"):
+        if drawn or kind in ("dot", "graphml"):
             raise FormatError(
                 input, "this is a plan; the interference graph is that of its problem"
             )
-        formats.save(what, out, format=written, dialect=dialect.value, problem=owner)
+        written = formats.save(what, out, format=kind, dialect=dialect.value, problem=owner)
     elif drawn:
         from memplan.view import interference, picture
 
         picture.write(interference.draw(what.problem), out)
     else:
-        formats.save(what, out, format=written, dialect=dialect.value)
+        formats.save(what, out, format=kind, dialect=dialect.value)
         capacity = what.problem.capacity
-        if written == "csv" and capacity is not None:
+        if kind == "csv" and capacity is not None:
             output.message(
                 f"CSV has no place for the capacity; use --capacity {capacity} with {out}"
             )
@@ -122,7 +123,7 @@ def command(
             )
     for note in () if isinstance(what, Plan) else what.notes:
         output.message(f"note: {note.text}")  # OUT may be the standard output
-    output.tell_written(out)
+    output.tell_written(*written)
 
 
 def _load(path: str, model: options.Model) -> Loaded | Plan:

@@ -114,17 +114,18 @@ def run(
     if as_json or not quiet:
         _show(found, as_json=as_json)
     if out is not None:
-        _write(found, out, _WRITES[kind])
+        written = _write(found, out, _WRITES[kind])
         if not (as_json or quiet):
-            output.tell_written(out)
+            output.tell_written(*written)
 
 
-def _write(found: Envelope, out: str, what: str) -> None:
+def _write(found: Envelope, out: str, what: str) -> tuple[str, ...]:
+    """Write an envelope, and return the files."""
     if what == "plan":
         from memplan import formats
 
-        formats.save(found.plan, out)
-    elif what == "header":
+        return formats.save(found.plan, out)
+    if what == "header":
         from memplan.formats import write_text
         from memplan.targets.c_sizes import write_sizes_header
 
@@ -133,6 +134,7 @@ def _write(found: Envelope, out: str, what: str) -> None:
         from memplan.view import envelope, picture
 
         picture.write(envelope.draw(found), out)
+    return (out,)
 
 
 def _make_reader(input: str, model: options.Model) -> Callable[..., Loaded]:

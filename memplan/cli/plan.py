@@ -278,8 +278,9 @@ def command(
     measured = None
     if measure:
         loaded, measured = reading.measure(loaded, input, model)
+    written: tuple[str, ...] = ()
     if out is not None and found.has_offsets:
-        formats.save(found, out, format=format.value if format else None)
+        written = formats.save(found, out, format=format.value if format else None)
     if as_json or not quiet:
         if ordered is not None:
             figures = tuple(_of_given_order(figure) for figure in figures)
@@ -290,7 +291,7 @@ def command(
             report.show(top)
     if not (as_json or quiet):
         has_proof = bool(found.stats.get("proof"))
-        output.tell_written(out if found.has_offsets else None, proof if has_proof else None, trace)
+        output.tell_written(*written, proof if has_proof else None, trace)
     output.tell_interrupted(interrupted, found.status)
     advice = (
         None if board is not None else fit.suggest(input, loaded, constraints.capacity, model.dim)

@@ -132,7 +132,7 @@ def save(
     format: Format | None = None,
     dialect: Dialect = "lower-upper",
     problem: Asked | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Write a problem, plan or trace to a file; on an error the old file stays as it was.
 
     A plan in CSV is the plain table. Its status, bound and fingerprint go to `path.memplan`, unless
@@ -152,6 +152,11 @@ def save(
         The columns of lifetimes in CSV: "lower-upper", "start-end" or "begin-end".
     problem
         The problem of a plan that was read from JSON, which has no lifetimes; CSV needs them.
+
+    Returns
+    -------
+    tuple of str
+        The files that were written.
 
     Raises
     ------
@@ -175,8 +180,7 @@ def save(
         if format in ("dot", "graphml"):
             raise MemplanError(f"{_NAMES[format]} cannot store a plan; write it as CSV or JSON")
         if format == "csv":
-            _write_table(path, minimalloc_csv.write_plan(owner, what, dialect), what)
-            return
+            return _write_table(path, minimalloc_csv.write_plan(owner, what, dialect), what)
         text = json.write_plan(what)
     else:
         asked = problem_of(what)
@@ -185,6 +189,7 @@ def save(
         else:
             text = _WRITERS[format](asked)
     write_text(path, text)
+    return (os.fspath(path),)
 
 
 def choose_format(path: str | os.PathLike[str]) -> Format:
@@ -193,15 +198,17 @@ def choose_format(path: str | os.PathLike[str]) -> Format:
     return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), "csv")
 
 
-def _write_table(path: str | os.PathLike[str], table: str, plan: Plan) -> None:
-    """Write a plan in CSV with the file beside it, or neither."""
+def _write_table(path: str | os.PathLike[str], table: str, plan: Plan) -> tuple[str, ...]:
+    """Write a plan in CSV with the file beside it, or neither; return the files."""
     name = os.fspath(path)
     if is_special(name):
         write_text(name, table)
-        return
+        return (name,)
     with writing(name):
         claims = minimalloc_csv.write_claims(plan, table)
-        write_files({name: table.encode(), name + minimalloc_csv.BESIDE: claims.encode()})
+        files = {name: table.encode(), name + minimalloc_csv.BESIDE: claims.encode()}
+        write_files(files)
+    return tuple(files)
 
 
 def _read_beside(name: str) -> str | None:

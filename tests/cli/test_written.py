@@ -10,6 +10,7 @@ import pytest
 import typer
 from command_line import FIVE, refused
 
+import memplan as mp
 from memplan import cli, formats, planning
 from memplan.trace import Trace
 
@@ -25,7 +26,9 @@ WRITES = {
     "bands": (("bands", MOBILE, "-o"), "bands.svg"),
     "compare": (("compare", "five.csv", "five.csv", "-o"), "same.html"),
     "convert": (("convert", "five.csv", "-o"), "five.json"),
+    "convert plan": (("convert", "plan.csv", "-o"), "plan.csv"),
     "envelope": (("envelope", ONNX, "--dim", "batch=1:3", "-o"), "sizes.h"),
+    "envelope plan": (("envelope", ONNX, "--dim", "batch=1:3", "-o"), "sizes.csv"),
     "fit --memory": (("fit", MOBILE, "--memory", "a=40KiB", "--memory", "b=1MiB", "-o"), "folder/"),
     "plan": (("plan", "five.csv", "-o"), "plan.csv"),
     "plan --proof": (("plan", "five.csv", "--proof"), "five.proof"),
@@ -41,6 +44,7 @@ WRITES = {
 }
 LIBRARIES = {
     **dict.fromkeys(("compare", "convert", "plan"), ()),
+    "envelope plan": ("onnx",),
     **dict.fromkeys(("bands", "view --order"), ("matplotlib",)),
     **dict.fromkeys(("view", "tradeoff"), ("bokeh",)),
     "record": ("torch",),
@@ -56,6 +60,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
     Path("five.csv").write_text(FIVE)
+    formats.save(mp.solve(formats.load("five.csv")), "plan.csv")
     Path("net.py").write_text(NET)
 
 
@@ -84,8 +89,8 @@ def test_a_new_folder_is_made_and_the_files_are_named(
     out = f"new/folders/{file}".removesuffix("/")
     assert cli.main([*words, out]) == 0
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("new/")]
-    files = sorted(map(str, Path(out).iterdir())) if file.endswith("/") else [out]
-    assert sorted(said) == [f"{each}: written" for each in files]
+    files = Path(out if file.endswith("/") else "new/folders").iterdir()
+    assert sorted(said) == sorted(f"{each}: written" for each in files)
     # What `compare` makes for scripts goes into the file.
     for option in {*QUIET} & list_options(words[0]) if words[0] != "compare" else ():
         assert cli.main([*words, out, option]) == 0
