@@ -59,7 +59,7 @@ _SOURCES = {
     "onnx": "memplan.sources.onnx",
 }
 # Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.
-_WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx"})
+_WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx", "openvino"})
 # They may hold several problems, of which one is planned.
 _WITH_PARTS = frozenset({"cuda-snapshot", "xla"})
 

@@ -29,6 +29,7 @@ from memplan.graph.checks import MAX_DEPTH
 from memplan.notes import Code, Note
 from memplan.sources._recognise import COMMENTS, is_text
 from memplan.sources.loaded import Loaded, of_graph
+from memplan.sources.openvino_sizes import OpenSizes
 from memplan.sources.options import Options
 
 __all__ = ["matches", "read"]
@@ -97,11 +98,13 @@ def read(path: Path, options: Options) -> Loaded:
     Raises
     ------
     FormatError
-        One sentence with the file and the layer, also if a shape has an open dimension.
+        One sentence with the file and the layer, also if sizes are open that `options.dims` lacks.
+    MemplanError
+        If `options.dims` has a size that the model lacks, or that contradicts it.
     """
     text = read_text(path)
     with of_file(path):
-        reader = _Reader()
+        reader = _Reader(OpenSizes(options.dims))
         graph = reader.graph(_parse(text), path.stem)
         return of_graph(
             graph, include=options.include, in_place=options.in_place, notes=reader.notes()
@@ -158,20 +161,16 @@ class _Net:
 
 @dataclass
 class _Reader:
+    sizes: OpenSizes
     tensors: list[Tensor] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)  # how often each was asked for
-    open: list[str] = field(default_factory=list)  # layers with an open dimension
     opaque: list[str] = field(default_factory=list)
 
     def graph(self, root: ElementTree.Element, stem: str) -> Graph:
         """Return the graph of a model, of which `stem` is the name if it has none."""
         net = self.net(root, "", 0)
-        if self.open:
-            raise GraphError(
-                f"shapes of {listed(self.open)} have open dimensions; in Python, give the model "
-                "fixed ones before it is saved: model.reshape({...}); openvino.save_model(...)"
-            )
+        self.sizes.check()
         return Graph(
             root.get("name") or stem,
             tuple(self.tensors),
@@ -185,10 +184,11 @@ class _Reader:
         )
 
     def notes(self) -> tuple[Note, ...]:
+        found = (_RUNTIME, *self.sizes.notes())
         if not self.opaque:
-            return (_RUNTIME,)
+            return found
         text = f"strings have no size in the file and are not planned: {listed(self.opaque)}"
-        return _RUNTIME, Note(Code.NOT_PLANNED, text, tuple(self.opaque))
+        return *found, Note(Code.NOT_PLANNED, text, tuple(self.opaque))
 
     def net(self, root: ElementTree.Element, path: str, depth: int) -> _Net:
         """Read a net, in the order of the file, which is one in which its layers can run."""
@@ -216,7 +216,7 @@ class _Reader:
         blocks = tuple(self.blocks(layer, net))
         role = self.role(kind, folded and not blocks, net)
         outputs = tuple(
-            self.tensor(layer, port, role, net) for port in layer.findall("output/port")
+            self.tensor(layer, port, role, net, inputs) for port in layer.findall("output/port")
         )
         if kind == "Parameter":
             net.inputs += outputs
@@ -281,7 +281,12 @@ class _Reader:
         return net.known[net.sources[at]]
 
     def tensor(
-        self, layer: ElementTree.Element, port: ElementTree.Element, role: Kind, net: _Net
+        self,
+        layer: ElementTree.Element,
+        port: ElementTree.Element,
+        role: Kind,
+        net: _Net,
+        inputs: tuple[int, ...],
     ) -> int:
         at, name = (_id(layer), port.get("id", "")), layer.get("name", "")
         where = f"output {at[1]} of layer {quoted(name)}"
@@ -292,16 +297,17 @@ class _Reader:
             raise GraphError(f"{where} has the precision {given}, whose size is not known")
         bits, dtype = _TYPES[port.get("precision", "")]
         shape = tuple(_number(dim.text, where) for dim in port.findall("dim"))
-        if min(shape, default=0) < 0:
-            self.open.append(name)
         if dtype == "string" and role is not Kind.CONSTANT:
             self.opaque.append(name)
         if at in net.wanted and not net.path and role is Kind.INTERMEDIATE:
             role = Kind.OUTPUT
         if len(layer.findall("output/port")) > 1:
             name += f":{at[1]}"
+        name = self.make_distinct(net.path + name)
+        read = [self.tensors[index].shape or () for index in inputs]
+        shape = self.sizes.settle(name, layer, read, shape)
         size = max(0, -(-prod(shape) * bits // 8))
-        self.tensors.append(Tensor(self.make_distinct(net.path + name), size, role, dtype, shape))
+        self.tensors.append(Tensor(name, size, role, dtype, shape))
         net.known[at] = len(self.tensors) - 1
         return net.known[at]
 

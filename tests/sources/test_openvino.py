@@ -8,7 +8,7 @@ import pytest
 from openvino_models import edge, layer, model, net, small
 
 import memplan as mp
-from memplan.errors import FormatError
+from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
 from memplan.notes import Code
 from memplan.rewrite.effects import require_known
@@ -175,7 +175,7 @@ class TestErrors:
             ),
             (
                 model([layer(0, "Parameter", 0, [[-1, 4]], name="x")], []),
-                r'shapes of "x" have open dimensions',
+                "the file leaves sizes open: x:0; give each a value, like --dim x:0=8",
             ),
             (
                 model([X, layer(1, "ReLU", 1, [[4]], precision="FP7"), R], [edge(0, 0, 1)]),
@@ -219,3 +219,91 @@ class TestErrors:
             inside = f"<body>{parts}</body>"
         with pytest.raises(FormatError, match="nested more than"):
             loaded(tmp_path, model([layer(0, "Loop", 0, [[1]], inside=inside)], []))
+
+
+class TestOpenSizes:
+    """Tests of sizes that the file leaves open."""
+
+    @staticmethod
+    def text(ranges: str = "1..10,3,8,8") -> str:
+        """Return a network whose input has sizes in a range: -1 in the shapes of its layers."""
+        layers = [
+            layer(0, "Parameter", 0, [[-1, 3, 8, 8]], name="x"),
+            layer(1, "Const", 0, [[4, 3, 3, 3]], name="w"),
+            layer(2, "Convolution", 2, [[-1, 4, 8, 8]], name="c"),
+            layer(3, "ReLU", 1, [[-1, 4, 8, 8]], name="r"),
+            layer(4, "Add", 2, [[-1, 4, 8, 8]], name="s"),
+            layer(5, "Const", 0, [[2]], name="shape", precision="I64"),
+            layer(6, "Reshape", 2, [[-1, 256]], name="flat"),
+            layer(7, "Const", 0, [[256, 10]], name="m"),
+            layer(8, "MatMul", 2, [[-1, 10]], name="y"),
+            layer(9, "Result", 1, []),
+        ]
+        layers[0] = layers[0].replace("<input>", f'<data shape="{ranges}"/><input>')
+        pads = '<data strides="1,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>'
+        layers[2] = layers[2].replace("<input>", pads + "<input>")
+        edges = [
+            *(edge(0, 0, 2), edge(1, 0, 2, 1), edge(2, 2, 3), edge(2, 2, 4), edge(3, 1, 4, 1)),
+            *(edge(4, 2, 6), edge(5, 0, 6, 1), edge(6, 2, 8), edge(7, 0, 8, 1), edge(8, 2, 9)),
+        ]
+        return model(layers, edges)
+
+    @pytest.mark.parametrize(("ranges", "most"), [("1..10,3,8,8", 10), ("..6,3,8,8", 6)])
+    def test_a_bound_is_planned_and_said(self, tmp_path, ranges, most):
+        """Tests that the most that an input can be is planned, unless another size is given."""
+        found = loaded(tmp_path, self.text(ranges))
+        assert lives(found)["c"][2] == most * 4 * 8 * 8 * 4
+        assert found.problem.size[-1] == -(-most * 10 * 4 // 64) * 64
+        (note,) = [note for note in found.notes if note.code is Code.DIM_ASSUMED]
+        assert f"x:0 = {most}" in note.text
+        given = load(tmp_path / "m.xml", dims={"x:0": 2})
+        assert lives(given)["c"][2] == 2 * 4 * 8 * 8 * 4
+        assert [note.code for note in given.notes] == [Code.ORDER_OF_RUNTIME]
+
+    @pytest.mark.parametrize("ranges", ["?,3,8,8", "5..,3,8,8", "-1,3,8,8", ""])
+    def test_sizes_without_a_bound_are_asked_for(self, tmp_path, ranges):
+        """Tests that one size is enough where all others follow."""
+        text = self.text(ranges)
+        with pytest.raises(FormatError, match="sizes open: x:0; give each a value"):
+            loaded(tmp_path, text)
+        assert lives(load(tmp_path / "m.xml", dims={"x:0": 6}))["c"][2] == 6 * 4 * 8 * 8 * 4
+
+    @pytest.mark.parametrize(
+        ("ranges", "dims", "message"),
+        [
+            ("1..10,3,8,8", {"x:0": 11}, r'axis 0 of "x" has the size 1..10; it cannot be 11'),
+            ("5..,3,8,8", {"x:0": 4}, r'axis 0 of "x" has the size 5..; it cannot be 4'),
+            ("?,3,8,8", {"x:0": 4, "x:1": 4}, r'axis 1 of "x" has the size 3; it cannot be 4'),
+            ("?,3,8,8", {"x:0": 4, "y:0": 4}, ""),
+            ("?,3,8,8", {"x:0": 4, "y:0": 5}, r'axis 0 of "y" has the size 4; it cannot be 5'),
+            ("?,3,8,8", {"z:0": 4}, r'the model has no dimension "z:0"'),
+        ],
+    )
+    def test_what_is_given_agrees_with_the_file(self, tmp_path, ranges, dims, message):
+        """Tests sizes that contradict the file, or that it does not have."""
+        (tmp_path / "m.xml").write_text(self.text(ranges), "utf-8")
+        if not message:
+            load(tmp_path / "m.xml", dims=dims)
+            return
+        with pytest.raises(MemplanError, match=message):
+            load(tmp_path / "m.xml", dims=dims)
+
+    def test_what_does_not_follow_is_asked_for(self, tmp_path):
+        """Tests two inputs, and a layer whose result depends on data of the weights file."""
+        layers = [
+            layer(0, "Parameter", 0, [[-1, 4]], name="x"),
+            layer(1, "Parameter", 0, [[-1, 4]], name="z"),
+            layer(2, "Concat", 2, [[-1, 4]], name="both"),
+            layer(3, "StridedSlice", 1, [[-1, 4]], name="part"),
+            layer(4, "Exp", 1, [[-1, 4]], name="y"),
+            layer(5, "Result", 1, []),
+        ]
+        layers[2] = layers[2].replace("<input>", '<data axis="0"/><input>')
+        edges = [edge(0, 0, 2), edge(1, 0, 2, 1), edge(2, 2, 3), edge(3, 1, 4), edge(4, 1, 5)]
+        text = model(layers, edges)
+        with pytest.raises(FormatError, match=r"sizes open: x:0, z:0; give"):
+            loaded(tmp_path, text)
+        with pytest.raises(FormatError, match=r"sizes open: part:0; give"):
+            load(tmp_path / "m.xml", dims={"x:0": 3, "z:0": 5})
+        found = load(tmp_path / "m.xml", dims={"x:0": 3, "z:0": 5, "part:0": 7})
+        assert lives(found) == {"both": (0, 2, 128), "part": (1, 3, 128), "y": (2, 3, 128)}
