@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import memplan
+from compilers import require_compiler
 
 # Words of formats and shells, and what no keyboard has.
 NAMES = (
@@ -89,6 +91,17 @@ def test_plans_are_verified(folder: Path, suffix: str) -> None:
         assert done.stderr == "memplan: a peak of 0 needs no proof; p.proof was not changed\n"
 
 
+@pytest.mark.slow
+def test_headers_compile(folder: Path) -> None:
+    """Tests that no warning and no claim of a header fails, whatever is done to the program."""
+    for options in ("", "--order", "--bands", f"--recompute -c {1 << 62}"):
+        run(folder, f"apply p.json --c-header plan.h {options}")
+        for language in (["-x", "c", "-std=c99"], ["-x", "c++", "-std=c++17"]):
+            flags = [*language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
+            compiler = require_compiler("gcc", "clang", flags=flags)
+            subprocess.run([compiler, *flags, "plan.h"], cwd=folder, check=True)
+
+
 @pytest.mark.parametrize("suffix", ["json", "csv"])
 def test_problems_are_planned_again(folder: Path, suffix: str) -> None:
     """Tests that a converted problem has the peak of the program."""
@@ -109,3 +122,11 @@ def test_folders_are_verified(folder: Path, options: str) -> None:
     run(folder, f"plan p.json {options} -o plans -q")
     if any((folder / "plans").iterdir()):  # nothing needs no block
         run(folder, "verify p.json plans")
+
+
+def test_programs_together_are_verified(folder: Path) -> None:
+    """Tests an arena of a program at an edge and another one, which keeps its result."""
+    (folder / "q.json").write_text(json.dumps(chain([16, 8])))
+    run(folder, "plan p.json q.json --together --keep q:outputs -o plans -q")
+    for name in ("p.json q.json", "p.json", "q.json"):
+        run(folder, f"verify {name} plans")

@@ -98,6 +98,39 @@ def test_the_function_is_exact_at_every_size(
     assert layers > 4
 
 
+EDGES: dict[str, Callable[[int], list[Buffer]]] = {
+    "one": lambda a: [Buffer("a", 0, 1, a)],
+    "a byte": lambda a: [Buffer("a", 0, 1, 1)],
+    "no bytes": lambda a: [Buffer("a", 0, 2, 0), Buffer("b", 1, 3, 0)],
+    "beyond 32 bits": lambda a: [Buffer("a", 0, 2, a << 40), Buffer("b", 1, 3, a << 41)],
+    "the largest": lambda a: [Buffer("a", 0, 2, a << 58), Buffer("b", 1, 3, a << 57)],
+    "far times": lambda a: [Buffer("a", -(1 << 62), 1 << 62, a), Buffer("b", 0, 1, 5)],
+    "alignments": lambda a: [
+        *(Buffer("a", 0, 2, a, 64), Buffer("b", 1, 3, 2 * a, 3), Buffer("c", 0, 3, 5, 4096))
+    ],
+    "names": lambda a: [
+        Buffer(name, at, at + 2, at * a)
+        for at, name in enumerate(("int", "at", "end", "*/", "??/", "%s", "漢字", "a\nb", "PLAN"))
+    ],
+    "more than a byte has numbers": lambda a: [
+        Buffer(f"b{at}", at % 7, at % 7 + 1 + at % 5, 1 + at % 3 + a * (at % 4))
+        for at in range(300)
+    ],
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("language", LANGUAGES, ids=["C", "C++"])
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(tmp_path: Path, name: str, language: tuple[str, ...]) -> None:
+    """Tests programs and names at the edges of what there is."""
+    found = mp.envelope(lambda a, b: Problem(EDGES[name](a)), {"a": range(1, 8), "b": [1]})
+    made = run_c(tmp_path, found, COMPILERS[0], language)
+    assert [peak for peak, *_ in made] == found.peaks.reshape(-1).tolist()
+    for a, (_, *offsets) in enumerate(made, 1):
+        mp.verify(Problem(EDGES[name](a)), Plan.of(Problem(EDGES[name](a)), offsets))
+
+
 @needs_compiler
 def test_remainders_have_polynomials_of_their_own(tmp_path: Path) -> None:
     """Tests pictures that are halved and rounded up, and sizes that are left out."""

@@ -19,6 +19,7 @@ from memplan.runtime.torch.extension import load as load_slab  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
 from memplan.sources import load  # noqa: E402
 from memplan.targets import fx  # noqa: E402
+from memplan.targets.fx_bands import put_in_bands  # noqa: E402
 from memplan.yardsticks.torch_run import measure_run  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_gradients")]
@@ -71,6 +72,30 @@ def test_a_file_keeps_the_order(tmp_path: Path) -> None:
         == found.peak
         == load(tmp_path / "ordered.pt2").problem.max_load
     )
+
+
+EDGES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "nothing": (lambda x: x, (torch.ones(4),)),
+    "one operator": (lambda x: x.relu(), (torch.ones(1),)),
+    "a view": (lambda x: x.reshape(-1), (torch.ones(2, 2),)),
+    "an input as a result": (lambda x: (x.relu(), x), (torch.ones(3),)),
+    "no inputs": (lambda: torch.ones(3) * 2, ()),
+    "no elements": (lambda x: x.relu().tanh(), (torch.ones(0, 4),)),
+    "one number": (lambda x: x.sum(), (torch.ones(5),)),
+}
+
+
+@pytest.mark.parametrize("change", [fx.reorder, put_in_bands])
+@pytest.mark.parametrize("name", EDGES)
+def test_programs_at_the_edges_run(tmp_path: Path, name: str, change: Callable[..., Any]) -> None:
+    """Tests bits of programs with little in them, changed and saved."""
+    function, args = EDGES[name]
+    program = exported(function, *args)
+    expected = program.module()(*args)
+    change(program)
+    torch.export.save(program, tmp_path / "edge.pt2")
+    for each in (program, torch.export.load(tmp_path / "edge.pt2")):
+        torch.testing.assert_close(each.module()(*args), expected, rtol=0, atol=0)
 
 
 def test_a_slab_of_the_order_is_smaller() -> None:

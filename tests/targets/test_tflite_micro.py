@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,13 @@ from memplan.formats.json import write_plan
 from memplan.graph import lay_out
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, load
-from memplan.targets.tflite_micro import Applied, apply, minimal_arena
+from memplan.targets.tflite_micro import (
+    Applied,
+    apply,
+    apply_in_bands,
+    apply_in_order,
+    minimal_arena,
+)
 from memplan.targets.tflite_micro.folding import unpack
 from memplan.yardsticks import tflite_micro as runtime
 
@@ -283,7 +290,7 @@ def test_without_tflm_the_heads_are_re_implemented(
 
 
 def test_files_at_the_edges_run(tmp_path: Path) -> None:
-    """Tests files without an operator, with one, and with names of all sorts and none."""
+    """Tests files without an operator, with one, and with names of all sorts, of each writer."""
     pytest.importorskip("tflite_micro")
     many = chain("RELU", "TANH", "NEG", "RELU")
     names = ('a"b', "*/", "漢字\n", "", "x" * 4000)
@@ -292,9 +299,10 @@ def test_files_at_the_edges_run(tmp_path: Path) -> None:
         replace(tensor, name=name) for tensor, name in zip(main.tensors, names, strict=True)
     )
     named = replace(many, subgraphs=(replace(main, tensors=tensors),))
-    for model in (chain(), chain("RELU"), named):
+    writers = (apply, apply_in_order, apply_in_bands)
+    for model, write in product((chain(), chain("RELU"), named), writers):
         path, out = small(tmp_path, model), tmp_path / "out.tflite"
-        apply(path, out)
+        write(path, out)
         arena = minimal_arena(out)
         assert arena is not None
         expected = ran(path, 1 << 20)
