@@ -68,12 +68,16 @@ class _Moments:
         self.wanted: list[bool] = program.wanted.tolist()
         self.users = [set(program.users(storage).tolist()) for storage in range(len(self.size))]
         given: list[bool] = program.given.tolist()
-        moves = [cost >= 0 for cost in problem.move.tolist()]
+        # What no operator touches is never moved, whatever that costs.
+        moves = [
+            cost >= 0 and len(users) > 0
+            for cost, users in zip(problem.move.tolist(), self.users, strict=True)
+        ]
         # By storage: its first user, -1 if it is given, `None` if it is never there or always.
         self.start: list[int | None] = []
         self.always = 0
         for storage, users in enumerate(self.users):
-            stays = given[storage] and self.wanted[storage] and not (moves[storage] and users)
+            stays = given[storage] and self.wanted[storage] and not moves[storage]
             self.always += self.size[storage] if stays else 0
             begins = -1 if given[storage] else min(users, default=None)
             self.start.append(None if stays or not users else begins)

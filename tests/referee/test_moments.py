@@ -13,16 +13,17 @@ import memplan as mp
 from memplan.problem import GivenOrderBound, GivenOrderLeaf, RecomputeProblem
 from memplan.referee import verify_recompute
 
+NEST = [
+    (10, (0, 1, 3), False, False, 0),
+    (20, (1, 2), False, False, 1),
+    (5, (2, 3), False, False, 2),
+    (1, (3,), False, True, 3),
+]
+
 
 def nest() -> RecomputeProblem:
     """Return a chain of four operators whose end reads what its beginning made."""
-    storages = [
-        (10, (0, 1, 3), False, False, 0),
-        (20, (1, 2), False, False, 1),
-        (5, (2, 3), False, False, 2),
-        (1, (3,), False, True, 3),
-    ]
-    return oracle.program([0, 0, 0, 0], [4, 7, 2, 9], [True, True, True, False], storages)
+    return oracle.program([0, 0, 0, 0], [4, 7, 2, 9], [True, True, True, False], NEST)
 
 
 def leaf(prices: tuple[int, ...], *needs: tuple[int, ...], **changes: Any) -> GivenOrderLeaf:
@@ -71,6 +72,18 @@ def test_a_storage_that_moves_back() -> None:
     problem = replace(nest(), move=np.array([3, -1, -1, -1]))
     assert prove(certificate(HONEST), 25, problem) == 3
     assert prove(certificate(leaf((4,), (1, -1, 0, 3))), 25, problem) == 3
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("wanted", [False, True])
+def test_a_storage_that_nothing_touches_never_moves(given: bool, wanted: bool) -> None:
+    """Tests that what its move would cost has no part in the unit of costs."""
+    storages = [*NEST, (7, (), given, wanted, -1)]
+    moves = [-1] * len(NEST) + [3]
+    problem = oracle.program([0] * 4, [4, 6, 2, 9], [True, True, True, False], storages, (), moves)
+    always = 7 if given and wanted else 0
+    one = certificate(leaf((4,), (1, -1, 0, 2)), unit=2)
+    assert prove(one, 25 + always, problem) == 4
 
 
 def test_a_claim() -> None:
