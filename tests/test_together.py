@@ -298,3 +298,11 @@ def test_a_plan_says_which_arena_it_is_in(tmp_path: Path) -> None:
         path.write_text(json.dumps(changed))
         with pytest.raises(FormatError, match=r'two.plan.json: its "shared"'):
             mp.load_plan(path)
+
+
+def test_a_program_that_fits_nowhere_is_named() -> None:
+    """Tests a pin below what lies under it in its group: that is proved, and not unknown."""
+    buffers = [mp.Buffer("a", 0, 2, 6), mp.Buffer("b", 0, 2, 4, pin=4)]
+    pinned = mp.Problem(buffers, groups=[["a", "b"]])
+    with pytest.raises(mp.InfeasibleError, match="two has no plan by itself: it is proved of"):
+        mp.plan_together([mp.Problem([mp.Buffer("x", 0, 1, 1)]), pinned], names=["one", "two"])

@@ -248,6 +248,7 @@ def summarise(found: Assigned) -> dict[str, Any]:
             }
             for memory, plan, (read, written) in rows
         ],
+        "residency": found.residency,
         "stretches": [asdict(each) for each in found.stretches],
         "copies": [
             {

@@ -72,7 +72,8 @@ class Assigned:
     traffic
         What all accesses cost; a whole number if the costs of the memories are.
     bound
-        Proved: no assignment costs less.
+        Proved: no assignment costs less. Where buffers may move, that is of homes with room for
+        all.
     status
         `optimal` if the traffic is the bound, else `feasible`.
     problem
@@ -93,6 +94,8 @@ class Assigned:
         Wall time.
     interrupted
         Whether Ctrl-C ended the search; this is the best so far.
+    residency
+        Whether buffers might move, as asked.
     """
 
     memories: tuple[Memory, ...]
@@ -108,6 +111,7 @@ class Assigned:
     prices: tuple[tuple[Price, ...], ...] = ()
     seconds: float = 0.0
     interrupted: bool = False
+    residency: bool = False
 
     @property
     def gap(self) -> float:

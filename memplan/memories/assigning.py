@@ -152,6 +152,7 @@ def assign(
         ),
         seconds=time.perf_counter() - begun,
         interrupted=stop.is_set,
+        residency=residency,
     )
 
 

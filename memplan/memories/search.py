@@ -501,7 +501,9 @@ class _Search:
                 )
         names = listed([question.memories[memory].name for memory in self._chosen_in])
         if is_proved:
-            raise InfeasibleError(f"proved: {names} have no room for what may lie nowhere else")
+            raise InfeasibleError(
+                f"proved: there is no room in {names} for what may lie nowhere else"
+            )
         raise NoPlanError(
             f"no assignment to {names} was found; give the search more time, or a memory more room"
         )

@@ -126,6 +126,13 @@ def _check_pins(problem: Problem, highest: int) -> None:
             f"{problem.label(int(row))} is pinned to [{problem.pin[row]}, "
             f"{problem.pin[row] + problem.size[row]}), beyond the limit of a block, {highest}"
         )
+    for members, below in _find_tied(problem):
+        if below < 0:
+            row = next(row for row in members.tolist() if problem.pin[row] != NONE)
+            raise InfeasibleError(
+                f"{problem.label(row)} is pinned to {problem.pin[row]}, and the buffers below it "
+                f"in its group need {problem.pin[row] - below} bytes"
+            )
 
 
 def _find_tied(problem: Problem) -> list[tuple[Column, int]]:

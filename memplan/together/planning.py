@@ -218,8 +218,11 @@ def _plan_alone(
         nodes=None if share.nodes is None else max(1, share.nodes // 2 // count),
         **search,
     )
+    if planned.plan.status is Status.INFEASIBLE:
+        some = listed(planned.plan.conflict or planned.problem.ids)
+        raise InfeasibleError(f"{name} has no plan by itself: it is proved of {some}")
     if not planned.plan.has_offsets:
-        raise NoPlanError(f"no plan of {name} by itself was found ({planned.plan.status})")
+        raise NoPlanError(f"no plan of {name} by itself was found in time")
     return Program(name, planned, planned.problem)
 
 

@@ -159,7 +159,7 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (("plan", "net.json"), 'proved: "sram", "psram" have no room'),
+        (("plan", "net.json"), 'proved: there is no room in "sram", "psram"'),
         (("fit", str(NETWORK)), 'bytes, and there are fewer in "sram", "psram"'),
     ],
 )
@@ -192,8 +192,13 @@ def test_plans_of_buffers_that_move(capsys: pytest.CaptureFixture[str]) -> None:
         r"\d+ of \d+ copies beside operators",
         moves,
     )
+    assert " ".join(lines).count(", with homes that have room for all") == 2
+    roomy = told(capsys, "plan", "net.graph.json", *MOVES[:1], "sram=1MiB", *MOVES[2:])
+    assert not [line for line in roomy if line.startswith("moves ")]
+    assert " ".join(roomy).count(", with homes that have room for all") == 2
     assert main([*asked, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
+    assert record["residency"] is True
     assert record["traffic"] == sum(
         each["read"] * each["read_bytes"] + each["write"] * each["written_bytes"]
         for each in record["memories"]

@@ -202,3 +202,13 @@ def test_shares_have_the_loads_that_they_say() -> None:
             loads = [crowd.subset(np.flatnonzero(block == number)).max_load for number in range(3)]
             assert max(loads) <= limit
             assert sum(loads) == total >= crowd.max_load
+
+
+def test_a_group_that_is_pinned_too_low_fits_nowhere() -> None:
+    """Tests a pin below what lies under it in its group, beside what fits."""
+    buffers = [mp.Buffer("a", 0, 1, 6), mp.Buffer("b", 0, 3, 5, pin=4), mp.Buffer("c", 4, 5, 5)]
+    problem = mp.Problem(buffers, groups=[["a", "b"]])
+    words = '"b" is pinned to 4, and the buffers below it in its group need 6 bytes'
+    for limit in (5, 11, 40):
+        with pytest.raises(mp.InfeasibleError, match=words):
+            mp.plan_blocks(problem, limit)

@@ -24,6 +24,7 @@ from memplan.view.words.parts import (
 
 __all__ = ["count_bytes", "describe_assigned", "describe_valid", "tell_both"]
 
+_HOMES = ", with homes that have room for all"  # others are not tried, where buffers move
 _MOST_NAMES = 3
 
 
@@ -45,8 +46,8 @@ def describe_assigned(found: Assigned, most: int) -> RenderableType:
         table.add_row(make_name(memory.name), f"{len(plan.ids):,}", *amounts)
     proved = found.status is Status.OPTIMAL
     least = "proved: no assignment costs less" if proved else f"at least {_count(found.bound)}"
-    if found.stretches:
-        least += ", with homes that have room for all"
+    if found.residency:
+        least += _HOMES
     facts = [
         ("costs", _tell_costs(found.memories)),
         ("traffic", f"{_count(found.traffic)}, each byte times its cost; {least}"),
@@ -156,6 +157,8 @@ def tell_both(found: Assigned) -> str:
     least = "proved: no other assignment costs less"
     if found.status is not Status.OPTIMAL:
         least = f"another assignment saves at most {found.gap:.2%}"
+    if found.residency:
+        least += _HOMES
     if any(memory.assumed for memory in found.memories):
         least += f" if {_tell_costs(found.memories)}"
     return escape_sentence(f"{'; '.join(places)}. {run}; {least}.")
