@@ -324,6 +324,57 @@ def test_no_size_is_wrong_without_a_note(name: str, declared: str, tmp_path: Pat
         assert any(each != made[0] for each in made[1:]) or len(made) == 1 or name == "Squeeze"
 
 
+MASK = onnx.numpy_helper.from_array(np.array([1, 0, 1, 1], np.float32), "m")
+PICKS = onnx.numpy_helper.from_array(np.array([True, False, True]), "p")
+KNOWN: dict[str, tuple[list[Any], list[Any]]] = {
+    "NonZero": ([node("NonZero", "m", "s"), node("Cast", "s", "c", to=FLOAT)], [MASK]),
+    "NonZero of many": (
+        [node("ConstantOfShape", "n", "m"), node("NonZero", "m", "s")],
+        [ints("n", [3, 5])],
+    ),
+    "NonZero of what is computed": (
+        [node("Greater", "m half", "g"), node("NonZero", "g", "s")],
+        [MASK, onnx.numpy_helper.from_array(np.array(.5, np.float32), "half")],
+    ),
+    "Compress": ([node("Compress", "x p", "s", axis=0)], [PICKS]),
+    "Compress along the last axis": ([node("Compress", "x p", "s", axis=-1)], [PICKS]),
+    "Compress of all elements": ([node("Compress", "x p", "s")], [PICKS]),
+    "Unique": ([node("Unique", "m", "s t u v")], [MASK]),
+    "Unique alone": ([node("Unique", "m", "s", sorted=0)], [MASK]),
+    "NonMaxSuppression": (
+        [node("NonMaxSuppression", "boxes scores n t", "s")],
+        [
+            onnx.numpy_helper.from_array(np.array([.5], np.float32), "t"),
+            onnx.numpy_helper.from_array(BOXES, "boxes"),
+            onnx.numpy_helper.from_array(np.ones((1, 2, 6), np.float32), "scores"),
+            ints("n", 100),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_sizes_that_follow_from_constants_are_not_asked_for(name: str, tmp_path: Path) -> None:
+    """Tests that what is planned is what onnxruntime makes, or a bound on it with a note."""
+    nodes, weights = KNOWN[name]
+    what = model(
+        [*nodes, node("Cast", "s", "y", to=FLOAT)],
+        [value("x", [4, 6])],
+        [onnx.ValueInfoProto(name="y")],
+        weights,
+        19,
+    )
+    found = read(on_disk(tmp_path, what), Options())
+    true, planned = run(what, {"x": PICTURE}), shapes(found)
+    if name == "NonMaxSuppression":  # the boxes may overlap
+        assert planned["s"] == (2 * 6, 3)
+        assert len(assumed(found)) == 1
+        assert true["s"][0] <= 12
+        return
+    assert planned["y"] == true["y"]
+    assert assumed(found) == []
+
+
 def answer(question: str, true: dict[str, tuple[int, ...]]) -> dict[str, int]:
     """Return the sizes that a question asks for, as they are in a run."""
     _, _, asked = question.partition("open: ")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from memplan.sources.onnx.protos import (
     is_standard,
     known_shape,
@@ -171,13 +173,34 @@ def _one_hot(call: DataCall) -> Sequence[_Sizes]:
     return [found]
 
 
-def _unique(call: DataCall) -> Sequence[_Sizes]:
-    shape = call.shape(0)
+def _nonzero(call: DataCall) -> Sequence[_Sizes]:
+    data, key = call.data[0], ("NonZero", call.node.input[0])
+    count = Size(key=key) if data is None else Size(int(np.count_nonzero(data)))
+    return [[Size(max(len(call.shape(0)), 1)), count]]
+
+
+def _compress(call: DataCall) -> Sequence[_Sizes]:
+    """Return what a condition leaves along an axis, or of all elements."""
+    shape, axis = call.shape(0), 0
     if call.has_attribute("axis"):
         axis = call.number("axis", 0) % len(shape)
     else:
-        shape, axis = (prod(shape),), 0
+        shape = (prod(shape),)
+    picks = call.value(1)  # it may be shorter than the axis
+    count = _OPEN if picks is None else Size(sum(map(bool, picks[: shape[axis]])))
+    return [_open_along(shape, [axis], count)]
+
+
+def _unique(call: DataCall) -> Sequence[_Sizes]:
+    shape, data = call.shape(0), call.data[0]
+    if call.has_attribute("axis"):
+        axis = call.number("axis", 0) % len(shape)
+        along: int | None = axis
+    else:
+        shape, axis, along = (prod(shape),), 0, None
     count = Size(key=("Unique", *call.node.input, axis, len(shape)))
+    if data is not None:
+        count = Size(np.unique(data, axis=along).shape[axis])
     return [_open_along(shape, [axis], count), [count], [Size(shape[axis])], [count]]
 
 
@@ -199,9 +222,9 @@ def _suppress(call: DataCall) -> Sequence[_Sizes]:
     kept, boxes = call.value(2), call.shape(1)[2]
     if not call.has(2):
         return [_known((0, 3))]
-    if kept is None or kept[0] >= boxes:
+    if kept is None:
         return [[_OPEN, Size(3)]]
-    return [[Size(most=prod(call.shape(1)[:2]) * max(kept[0], 0)), Size(3)]]
+    return [[Size(most=prod(call.shape(1)[:2]) * max(min(kept[0], boxes), 0)), Size(3)]]
 
 
 def _loop(call: DataCall) -> Sequence[_Sizes]:
@@ -279,6 +302,7 @@ _RULES: dict[str, _Rule] = {
     **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
     "AffineGrid": lambda call: [[*_all_open(call.count(1) - 1), Size(call.count(1) - 2)]],
     "CenterCropPad": _along(99),
+    "Compress": _compress,
     "ConstantOfShape": lambda call: [[call.element(0, at) for at in range(call.count(0))]],
     "DFT": _transform,
     "Expand": _expand,
@@ -287,9 +311,7 @@ _RULES: dict[str, _Rule] = {
     "MaxUnpool": lambda call: [_open_along(call.shape(0), range(2, len(call.shape(0))))],
     "MelWeightMatrix": lambda call: [[_OPEN, _OPEN]],
     "NonMaxSuppression": _suppress,
-    "NonZero": lambda call: [
-        [Size(max(len(call.shape(0)), 1)), Size(key=("NonZero", call.node.input[0]))]
-    ],
+    "NonZero": _nonzero,
     "OneHot": _one_hot,
     "Pad": _along(3),
     "Reshape": _reshape,
