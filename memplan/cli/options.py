@@ -162,7 +162,10 @@ Nodes = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, help="Number of threads. It changes the time, but never the plan."
+        "--threads",
+        min=1,
+        help="Number of threads. It changes the time, and the plan only where --timeout ends "
+        "the search.",
     ),
 ]
 Seed = Annotated[

@@ -67,7 +67,7 @@ typedef struct memplan_options {
   memplan_objective objective; /* MEMPLAN_MIN_PEAK */
   double seconds;              /* negative: no limit */
   int64_t nodes;               /* negative: no limit */
-  int32_t threads;             /* 1; changes the time, never the answer */
+  int32_t threads;             /* 1; changes the time, and the answer only where seconds end it */
   uint64_t seed;               /* 0 */
   int (*interrupt)(void* user_data); /* NULL, or asked every 20 ms: other than 0 stops */
   void* user_data;                   /* handed to it, and to progress() */
