@@ -28,6 +28,7 @@ from memplan.sources.onnx.protos import (
     walk_nodes,
 )
 from memplan.sources.onnx.shapes_constants import Folder
+from memplan.sources.onnx.shapes_elements import Elements
 from memplan.sources.onnx.shapes_follow import follow
 from memplan.sources.onnx.shapes_growth import most_sizes
 from memplan.sources.onnx.shapes_runtime import DOMAINS
@@ -74,7 +75,7 @@ def with_shapes(
     _write_defaults(model.graph)
     _hide_makers(model.graph, dims)
     evidence = Evidence.take(model, dims)
-    folder = Folder()
+    folder, elements = Folder(), Elements(opsets)
     notes: list[Note] = []
     folded = False  # whether the graph was changed after all shapes were last removed
     for _ in range(_ROUNDS):
@@ -87,7 +88,7 @@ def with_shapes(
         if amend(model.graph):
             evidence.forget_inferred(model.graph)
             changed = True
-        if changed:
+        if changed or elements.settle(model.graph):
             continue
         search = FaultSearch.through(model)
         dropped = search.drop_contradictions()
@@ -119,7 +120,8 @@ def with_shapes(
     if other:
         text = "declared element types that contradict the operators are ignored: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
-    return model, (*notes, *evidence.make_notes(), *_find_changing_states(model.graph))
+    notes += [*evidence.make_notes(), *elements.notes(), *_find_changing_states(model.graph)]
+    return model, tuple(notes)
 
 
 def with_names(model: Any, names: Collection[str]) -> Any:
