@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memplan.sources.tflite.boards import Board
 
 NAME = "apply"
+_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc")
 EXAMPLES = (
     "memplan apply model.tflite -o planned.tflite",
     "memplan apply model.onnx --dim batch=8 --c-header plan.h",
@@ -130,6 +131,8 @@ def command(
     asked = {"--output": out, "--c-header": header, "--shim": shim}
     output.check_outputs(asked, input, *([plan] if plan else []))
     _check_kind(input, out)
+    for each in (header, shim):
+        output.check_suffix(each, dict.fromkeys(_HEADERS, "a header"))
     if recompute and budget is None:
         raise typer.BadParameter("it needs --capacity", param_hint="'--recompute'")
     if rewriting.pure and not (order or bands or recompute):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
-from memplan.errors import FormatError
+from memplan.errors import FormatError, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,8 +162,11 @@ def check_suffix(path: str | None, kinds: Mapping[str, str]) -> None:
         return
     suffix = os.path.splitext(path)[1].lower()
     if suffix and suffix not in kinds:
-        known = " or ".join(f"{each} for {what}" for each, what in kinds.items())
-        raise FormatError(path, f"the suffix must be {known}")
+        words = [
+            f"{listed([each for each in kinds if kinds[each] == what], quote=False)} for {what}"
+            for what in dict.fromkeys(kinds.values())
+        ]
+        raise FormatError(path, f"the suffix must be {' or '.join(words)}")
 
 
 def tell_written(*paths: str | None) -> None:

@@ -53,7 +53,9 @@ class Fields:
             example = f'"memplan": {{"kind": "{kind}", "version": {version}}}'
             raise self.error(f"the file is JSON, but not of memplan: it does not contain {example}")
         if head["kind"] != kind:
-            raise self.error(f'the file is of the kind {shown(head["kind"])}, not "{kind}"')
+            other = kind == "problem" and head["kind"] == "plan"
+            advice = "; give the problem or the model of which it is a plan" if other else ""
+            raise self.error(f'the file is of the kind {shown(head["kind"])}, not "{kind}"{advice}')
         found = head["version"]
         if type(found) is not int or found != version:
             raise self.error(

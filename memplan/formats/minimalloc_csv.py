@@ -43,6 +43,7 @@ DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")
 _WHOLE = re.compile(r"-?[0-9]+")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _TRAILER = "# memplan plan "
+_PLAN = "this is a plan, as {} says, not a problem; give the problem or the model of which it is"
 
 # The file with the claims of a plan has the name of the table and this behind it.
 BESIDE = ".memplan"
@@ -73,8 +74,8 @@ def read_problem(
     if table.trailer is not None:
         _, line, where = table.trailer
         if where != name:
-            raise FormatError(name, f"this is a plan, as {where} says, not a problem")
-        raise FormatError(name, "this is a plan, as its last line says, not a problem", line=line)
+            raise FormatError(name, _PLAN.format(where))
+        raise FormatError(name, _PLAN.format("its last line"), line=line)
     return _make_problem(table, pin=table.integers("offset"), capacity=capacity)
 
 

@@ -252,6 +252,8 @@ def note_limit(limit: int) -> Note:
 _BARE: Mapping[str, str] = {
     **dict.fromkeys(("csv", "json", "memory"), "a problem"),
     **dict.fromkeys(("trace", "cuda-snapshot"), "a recorded run"),
+    "xla": "an XLA dump",
+    "ggml-events": "a list of ggml's events",
 }
 
 

@@ -17,6 +17,7 @@ from memplan.trace import Trace
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 MOBILE, ONNX = str(MODELS / "mobile.tflite"), str(MODELS / "branches.onnx")
 GRAPH = str(MODELS / "residual.graph.json")
+XLA = str(Path(__file__).parents[1] / "data" / "xla_scan.hlo.pb")
 NET = "import torch\ndef net():\n    return torch.nn.ReLU().eval(), (torch.ones(4),)\n"
 
 # The command, and the file that it writes into a new folder; a folder ends with "/".
@@ -111,6 +112,8 @@ def test_a_new_folder_is_made_and_the_files_are_named(
         (("recompute", GRAPH, "-c", "1MiB", "-o", "x.pt2"), "must be .json for the program"),
         (("apply", MOBILE, "-o", "x.onnx"), "must be .tflite for the model"),
         (("apply", MOBILE, "--order", "-o", "x.h"), "must be .tflite for the model"),
+        (("apply", MOBILE, "--c-header", "x.tflite"), "must be .h, .hh, .hpp, .hxx, .inc for a"),
+        (("apply", MOBILE, "--shim", "x.json"), "must be .h, .hh, .hpp, .hxx, .inc for a header"),
         (("fit", MOBILE, "64KiB", "-o", "x.xyz"), "is not written as x.xyz"),
         (("compare", "five.csv", "five.csv", "-o", "x.htm"), "or .html for html"),
     ],
@@ -146,10 +149,14 @@ def test_what_has_no_operators_says_what_to_give(
     for path, thing, other in (
         ("five.csv", "a problem", "give the model that it comes from (.onnx, .tflite, .pt2, or"),
         ("run.json", "a recorded run", "training_program traces (docs/tutorials/half-the-memory"),
+        (XLA, "an XLA dump", "give the model that it comes from"),
     ):
         said = refused(capsys, *words, path)
         assert f"{thing} has no operators, " in said
         assert other in said
+    for plan in ("plan.csv", "plan.json"):
+        formats.save(mp.solve(formats.load("five.csv")), plan)
+        assert "; give the problem or the model of which it is" in refused(capsys, *words, plan)
 
 
 @pytest.mark.parametrize(

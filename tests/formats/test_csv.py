@@ -449,7 +449,10 @@ class TestBadFiles:
         table = write_plan(five, plan)
         claims = write_claims(plan, table)
         said = f"{table}\n{claims.rpartition(' ')[0]}\n"
-        assert refusal(said) == "p.csv:8: this is a plan, as its last line says, not a problem"
+        assert refusal(said) == (
+            "p.csv:8: this is a plan, as its last line says, not a problem; give the problem or "
+            "the model of which it is"
+        )
         with pytest.raises(FormatError, match=r"^p.csv: this is a plan, as p.csv.memplan says"):
             read_problem(table, "p.csv", beside=claims)
 

@@ -100,7 +100,7 @@ class TestProblems:
                 ...,
                 'the file is JSON, but not of memplan: it does not contain "memplan": {"kind"',
             ),
-            ("memplan.kind", "plan", 'the file is of the kind "plan", not "problem"'),
+            ("memplan.kind", "plan", 'is of the kind "plan", not "problem"; give the problem or'),
             ("memplan.kind", [], 'the file is of the kind an array, not "problem"'),
             ("memplan.version", 2, "has version 2 of the format; this memplan reads 1"),
             ("memplan.version", True, "has version true of the format"),
