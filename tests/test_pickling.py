@@ -126,6 +126,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "MemplanError": lambda: mp.MemplanError("no"),
     "MissingExtraError": lambda: mp.MissingExtraError("no"),
     "Plan": lambda: mp.solve(make_problem()),
+    "NoPlanError": lambda: mp.NoPlanError("no"),
     "PlanError": lambda: PlanError("no"),
     "Planned": lambda: mp.plan_model(RESIDUAL),
     "Problem": make_problem,

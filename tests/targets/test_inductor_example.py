@@ -61,6 +61,7 @@ def make(example: Any, name: str = NETWORK) -> tuple[Any, tuple[Any, ...]]:
     return model.eval(), inputs
 
 
+@needs_compiler
 def test_the_least_is_chosen(example: Any) -> None:
     """Tests a network whose pools are best by memplan, and one whose default is."""
     choice = example.count(*make(example))
@@ -75,6 +76,7 @@ def test_the_least_is_chosen(example: Any) -> None:
     assert choice.note.startswith("some kernels allocate memory themselves")
 
 
+@needs_compiler
 def test_what_keeps_the_default(example: Any) -> None:
     """Tests symbolic sizes, a wrong mode, and that Inductor is as it was."""
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
