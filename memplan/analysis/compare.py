@@ -20,6 +20,7 @@ from memplan.plan import Plan
 from memplan.problem import Asked
 from memplan.problem.columns import NONE
 from memplan.solvers.refereed import NODES, quick_plan
+from memplan.solvers.stopping import stoppable
 
 __all__ = ["NODES", "Comparison", "Match", "Side", "compare", "grows_beyond"]
 
@@ -78,6 +79,8 @@ class Comparison:
     shares_nothing
         Whether these are two programs, so that growth says nothing: no tensor of the one side has
         a name of the other, and at most half of the buffers look the same.
+    interrupted
+        Whether Ctrl-C ended the searches for plans; the best so far are compared.
     """
 
     before: Side
@@ -90,6 +93,7 @@ class Comparison:
     arrived: tuple[Match, ...]
     left: tuple[Match, ...]
     shares_nothing: bool
+    interrupted: bool = False
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -143,8 +147,6 @@ def compare(
         If `a` or `b` is anything else.
     PlanError
         For a plan whose offsets do not have the peak that it claims.
-    Interrupted
-        On Ctrl-C.
 
     Examples
     --------
@@ -155,9 +157,18 @@ def compare(
     >>> found.before.peak, found.after.peak, [match.id for match in found.grown]
     (8, 10, ['y'])
     """
-    plan_of = partial(quick_plan, nodes=nodes, timeout=timeout, threads=threads, seed=seed)
+    limits: Any = {"nodes": nodes, "timeout": timeout, "threads": threads, "seed": seed}
+    with stoppable() as stop:
+        found = _compare(a, b, in_place, limits)
+        return replace(found, interrupted=stop.is_set)
+
+
+def _compare(
+    a: Asked | Plan, b: Asked | Plan, in_place: bool, limits: Mapping[str, Any]
+) -> Comparison:
+    """Return what `compare` does, as part of a question."""
+    plan_of: Callable[[Asked], Plan] = partial(quick_plan, **limits)
     if in_place:
-        limits = {"nodes": nodes, "timeout": timeout, "threads": threads, "seed": seed}
         a, b = _plan_models(a, b, limits)
     before, after = make_subject(a), make_subject(b)
     one = before.plan or plan_of(before.asked)

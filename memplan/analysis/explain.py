@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from memplan import solvers
 from memplan.analysis.shrink import Subset, shrink
 from memplan.errors import ProblemError
 from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.loads import Held, Loads, available, capacity_for
+from memplan.solvers.refereed import find_plan
 
 __all__ = ["DEFAULT_NODES", "Explanation", "SectionAtFault", "explain"]
 
@@ -195,7 +195,7 @@ class _TimedSolver:
     def solve(self, problem: Problem, objective: str, *, share: float) -> Plan:
         """Look for a plan, within this share of the time that is left."""
         left = self._left()
-        return solvers.solve(
+        return find_plan(
             problem,
             objective=objective,
             nodes=self._nodes,
@@ -209,7 +209,7 @@ class _TimedSolver:
         left = self._left()
         if left == 0:
             return None
-        return solvers.solve(
+        return find_plan(
             problem,
             solver="exact",
             objective="fit",

@@ -21,6 +21,7 @@ from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.again import Limits
 from memplan.solvers import Bound
 from memplan.solvers.refereed import NODES, quick_plan
+from memplan.solvers.stopping import stoppable
 from memplan.sources.cuda_snapshot import ALIGNMENT
 from memplan.sources.loaded import Failure, Figure, Loaded, of_problem
 
@@ -120,6 +121,8 @@ class Inspection:
     outside
         If it does not fit: which buffers would lie in a second memory, so that least is read and
         written there, with what a byte more of this one would save at each time.
+    interrupted
+        Whether Ctrl-C ended the searches; what they had is the answer.
     """
 
     loaded: Loaded
@@ -133,6 +136,7 @@ class Inspection:
     refusals: tuple[Refusal, ...] = ()
     less: Recomputed | Limits | None = None
     outside: Assigned | None = None
+    interrupted: bool = False
 
     def __str__(self) -> str:
         from memplan.view import reports  # imported on use because it needs Rich
@@ -195,30 +199,45 @@ def inspect(
     threads, seed
         As in `memplan.solve`.
 
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C.
     """
+    with stoppable() as stop:
+        found = _inspect(
+            asked,
+            figures,
+            in_place=in_place,
+            nodes=nodes,
+            timeout=timeout,
+            threads=threads,
+            seed=seed,
+        )
+        return replace(found, interrupted=stop.is_set)
+
+
+def _inspect(
+    asked: Asked,
+    figures: Iterable[Figure],
+    *,
+    in_place: bool,
+    nodes: int | None,
+    **search: Any,
+) -> Inspection:
+    """Return what `inspect` does, as part of a question."""
     problem = problem_of(asked)
     loaded = asked if isinstance(asked, Loaded) else of_problem(problem)
     given = None if loaded.graph is None else loaded
     free = replace(loaded, problem=problem.with_capacity(None))
     of_plan, of_question = (NODES, DEFAULT_NODES) if nodes is None else (nodes, nodes)
-    planned = plan_model(
-        free, in_place=in_place, nodes=of_plan, timeout=timeout, threads=threads, seed=seed
-    )
+    planned = plan_model(free, in_place=in_place, nodes=of_plan, **search)
     problem = planned.problem.with_capacity(problem.capacity)
     loaded = replace(planned.loaded, problem=problem)
-    plan_of = partial(quick_plan, nodes=of_plan, timeout=timeout, threads=threads, seed=seed)
+    plan_of = partial(quick_plan, nodes=of_plan, **search)
     shortage = None
     if problem.capacity is not None:
-        limits: Any = {"nodes": of_question, "timeout": timeout, "threads": threads, "seed": seed}
-        shortage = explain(problem, **limits, known=planned.plan)
+        shortage = explain(problem, nodes=of_question, **search, known=planned.plan)
     found = savings(problem, loaded.layout)
     outside = None
     if shortage is not None and not shortage.fits:
-        outside = _move_out(loaded, shortage.capacity, of_plan, timeout)
+        outside = _move_out(loaded, shortage.capacity, of_plan, search["timeout"])
     order = None if given is None else try_orders(given, in_place=in_place)
     less = None
     if isinstance(order, Reordered) and not loaded.in_place and found.peak:
@@ -242,12 +261,9 @@ def _move_out(loaded: Loaded, capacity: int, nodes: int, timeout: float | None) 
     """Choose what lies in a second memory; `None` if that is not possible."""
     memories = (Memory("inside", capacity, read=0, write=0), Memory("outside"))
     try:
-        found = assign(loaded, memories, nodes=nodes, timeout=timeout)
+        return assign(loaded, memories, nodes=nodes, timeout=timeout)
     except MemplanError:
         return None
-    if found.interrupted:
-        raise KeyboardInterrupt
-    return found
 
 
 def _choose_failures(loaded: Loaded) -> list[Failure]:

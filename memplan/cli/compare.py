@@ -142,6 +142,7 @@ def command(
         top,
         out,
     )
+    output.tell_interrupted(found.interrupted, "the best plans so far")
     codes = {verdict.code for verdict in verdicts}
     raise typer.Exit(output.INFEASIBLE if output.INFEASIBLE in codes else max(codes, default=0))
 
@@ -168,7 +169,8 @@ class Gate:
 
         before, after = getattr(found.before, self.what), getattr(found.after, self.what)
         growth = f"by more than {self.text}"
-        if before is None or after is None:
+        cut_short = self.what == "peak" and found.interrupted
+        if before is None or after is None or cut_short:
             return Verdict(
                 f"It is not known whether the {self.what} grew {growth}.", output.UNKNOWN
             )
@@ -253,5 +255,6 @@ def _summary(found: Comparison, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         **sides,
         **{name: [asdict(match) for match in getattr(found, name)] for name in lists},
         "limits": [asdict(verdict) for verdict in verdicts],
+        "interrupted": found.interrupted,
         "notes": notes,
     }

@@ -76,6 +76,7 @@ def command(
     if measure:
         loaded, measured = reading.measure(loaded, input, model)
     found = inspect(loaded, in_place=model.in_place, figures=figures, **vars(trials))
+    output.tell_interrupted(found.interrupted, "the best so far")
     needs = None if board is None else boards.compute(Path(input), found, board)
     planned = None
     if paths.path:
@@ -155,6 +156,7 @@ def _summary(found: Inspection) -> dict[str, Any]:
         "arena": None if found.loaded.arena is None else asdict(found.loaded.arena),
         "out_of_memory": [_summarise_refusal(each) for each in found.refusals],
         "notes": [asdict(note) for note in found.loaded.notes],
+        "interrupted": found.interrupted,
     }
 
 

@@ -30,7 +30,7 @@ module = importlib.import_module("memplan.analysis.explain")
 def solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test twice: with the oracle, and with our solvers."""
     if request.param == "brute force":
-        monkeypatch.setattr(module.solvers, "solve", brute_force, raising=False)
+        monkeypatch.setattr(solvers, "solve", brute_force, raising=False)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Solve], list[Problem]]
             asked.append(problem)
             return solve(problem, **options)
 
-        monkeypatch.setattr(module.solvers, "solve", record, raising=False)
+        monkeypatch.setattr(solvers, "solve", record, raising=False)
         return asked
 
     return install

@@ -6,13 +6,14 @@ import json
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import strategies
 import typer
 from hypothesis import given
 
-from memplan import formats
+from memplan import formats, solvers
 from memplan.analysis.compare import compare as compared
 from memplan.cli import compare, main
 from memplan.graph import Graph, Kind, Operator, Tensor
@@ -91,6 +92,24 @@ def test_who_else_is_live_at_the_peak(folder: Path, capsys: pytest.CaptureFixtur
     assert lines[at + 3] == "z 1,500 bytes (1.46 KiB) not there"
     at = lines.index("Live at the peak before, and not at the peak after: 1 buffer")
     assert lines[at + 3] == "x 1000 bytes live at other times"
+
+
+def test_a_gate_after_ctrl_c(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that plans of searches that were ended pass no gate, and are compared without one."""
+    solve = solvers.solve
+
+    def interrupt(*given: Any, **search: Any) -> Plan:
+        raise solvers.Interrupted(solve(*given, **search))
+
+    monkeypatch.setattr(solvers, "solve", interrupt)
+    assert main(["compare", "b.csv", "a.csv", "--fail-if-peak-grows", "1%"]) == 3
+    said = capsys.readouterr()
+    assert "It is not known whether the peak grew by more than 1%." in said.out
+    assert said.err == "memplan: interrupted: the best plans so far, not proved\n"
+    assert main(["compare", "a.csv", "b.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
 
 
 def test_a_gate_without_a_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

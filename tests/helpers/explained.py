@@ -15,6 +15,8 @@ def brute_force(problem: Problem, *, objective: str, **_: object) -> Plan:
     offsets = None if capacity is None else oracle.fit(problem, capacity)
     status = Status.INFEASIBLE if offsets is None else Status.OPTIMAL
     bound = capacity if objective == "min_peak" and capacity is not None else 0
+    if offsets is not None and objective == "fit":
+        status = Status.FITS
     return Plan.of(problem, offsets, status=status, lower_bound=bound, stats={"nodes": 1})
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from small_programs import training_step
 
 import memplan as mp
 from memplan import solvers
+from memplan.analysis.inspection import inspect
 from memplan.cli import main
 from memplan.fitting import fit_memories
 from memplan.pipeline import Plain, arrange, plan_in_order
@@ -51,6 +53,12 @@ def size_of(batch: int) -> mp.Problem:
     )
 
 
+def _with_capacity(loaded: mp.Loaded) -> mp.Loaded:
+    """Return a program in less memory than it needs."""
+    least = loaded.problem.max_load
+    return replace(loaded, problem=loaded.problem.with_capacity(least * 3 // 4))
+
+
 STEP = training_step()
 QUESTIONS: dict[str, Callable[[], Any]] = {
     "assign": lambda: mp.assign(of_graph(STEP), MEMORIES),
@@ -65,6 +73,9 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "fit": lambda: fit_memories(of_graph(STEP), MEMORIES, {}),
     "tradeoff": lambda: mp.tradeoff(STEP, points=2),
     "plan --order": lambda: plan_in_order(Plain(of_graph(STEP))),
+    "inspect": lambda: inspect(of_graph(STEP)),
+    "inspect, a capacity": lambda: inspect(_with_capacity(of_graph(STEP))),
+    "compare": lambda: mp.compare(of_graph(STEP), PROBLEM),
     "order": lambda: reorder(STEP),
     "recompute": lambda: recompute(STEP, 1000),
 }
