@@ -136,16 +136,16 @@ def measure(path: Path, options: Options) -> Figure | None:
         "measured",
         what,
         _explain_larger(others),
-        (*_doubt_override(loaded, others), *_explain_fused(loaded, session)),
+        (*_doubt_override(loaded, others), *_explain_fused(loaded, session, plain)),
         live=min(alone.requested, plain.requested),
         load=load,
     )
 
 
-def _explain_fused(loaded: Loaded, session: Held) -> tuple[Note, ...]:
-    """Return a note where the runtime needs less than any plan of the operators of the file."""
+def _explain_fused(loaded: Loaded, session: Held, plain: Held) -> tuple[Note, ...]:
+    """Return a note where fusions need less than any plan of the operators of the file."""
     load = lay_out_again(loaded, in_place=True).problem.max_load
-    if session.requested >= load:
+    if session.requested >= min(load, plain.requested):
         return ()
     text = (
         f"onnxruntime fuses operators, and needs {session.requested} bytes, where those of the "
@@ -165,7 +165,8 @@ def _find_others(loaded: Loaded, run: Held) -> Iterator[tuple[str, int, int]]:
     """Yield the types of operators that made other bytes than planned: type, made, planned.
 
     Operators are known by their type alone, so those are compared that ran as often as they are
-    planned: the largest with the largest, and so on.
+    planned: the largest with the largest, and so on. Of others, as in loops, the largest one is
+    compared if more was made than is planned for any of them.
     """
     assert loaded.graph is not None
     planned: dict[str, list[int]] = defaultdict(list)
@@ -177,6 +178,8 @@ def _find_others(loaded: Loaded, run: Held) -> Iterator[tuple[str, int, int]]:
         if len(found) == len(sizes):
             pairs = zip(found, sorted(sizes), strict=True)
             yield from ((kind, made, size) for made, size in pairs if made != size)
+        elif found and found[-1] > max(sizes):
+            yield kind, found[-1], max(sizes)
 
 
 def _explain_larger(others: Iterable[tuple[str, int, int]]) -> str:

@@ -13,6 +13,7 @@ A file goes through these modules from top to bottom:
       shapes_windows       attributes with which the library infers what runtimes make
       shapes_constants     computes what is known before the run (shapes_arithmetic: with NumPy)
       shapes_elements      element types of what operators of other domains make
+      shapes_loops         states of loops that change their shape
       shapes_follow        goes on behind operators of onnxruntime (shapes_runtime: their rules)
       sizes_declared       the sizes that the file declares and the user gives, or has to give
       sizes_expressions    sizes that are written as expressions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 
 from memplan.errors import GraphError, listed, quoted
@@ -31,6 +31,7 @@ from memplan.sources.onnx.shapes_constants import Folder
 from memplan.sources.onnx.shapes_elements import Elements
 from memplan.sources.onnx.shapes_follow import follow
 from memplan.sources.onnx.shapes_growth import most_sizes
+from memplan.sources.onnx.shapes_loops import Loops
 from memplan.sources.onnx.shapes_runtime import DOMAINS
 from memplan.sources.onnx.shapes_windows import amend
 from memplan.sources.onnx.sizes_declared import Evidence, make_note
@@ -75,7 +76,7 @@ def with_shapes(
     _write_defaults(model.graph)
     _hide_makers(model.graph, dims)
     evidence = Evidence.take(model, dims)
-    folder, elements = Folder(), Elements(opsets)
+    folder, elements, loops = Folder(), Elements(opsets), Loops(opsets)
     notes: list[Note] = []
     folded = False  # whether the graph was changed after all shapes were last removed
     for _ in range(_ROUNDS):
@@ -88,7 +89,7 @@ def with_shapes(
         if amend(model.graph):
             evidence.forget_inferred(model.graph)
             changed = True
-        if changed or elements.settle(model.graph):
+        if changed or loops.settle(model.graph) or elements.settle(model.graph):
             continue
         search = FaultSearch.through(model)
         dropped = search.drop_contradictions()
@@ -120,7 +121,7 @@ def with_shapes(
     if other:
         text = "declared element types that contradict the operators are ignored: "
         notes.append(Note(Code.SHAPE_OVERRIDDEN, text + listed(other), tuple(other)))
-    notes += [*evidence.make_notes(), *elements.notes(), *_find_changing_states(model.graph)]
+    notes += [*evidence.make_notes(), *elements.notes(), *loops.notes(model.graph)]
     return model, tuple(notes)
 
 
@@ -308,22 +309,6 @@ def _copy_type(graph: Any, types: MutableMapping[str, Any], name: str, known: An
     declared.type.CopyFrom(known)
     types[name] = declared.type
     return True
-
-
-def _find_changing_states(graph: Any) -> Iterator[Note]:
-    """Yield notes on loops that change the shape of their state in a round."""
-    for node in walk_nodes(graph):
-        for _, body in subgraphs(node) if node.op_type == "Loop" else ():
-            states = zip(body.input[2:], body.output[1:], strict=False)
-            changing = [one.name for one, after in states if one.type != after.type]
-            if changing:
-                made = (name for one in body.node for name in one.output if name)
-                yield Note(
-                    Code.DIM_ASSUMED,
-                    f"{describe_node(node)} changes the shape of "
-                    f"{listed(changing)}; its rounds are planned like the first one",
-                    (*changing, *made),
-                )
 
 
 def _ask(missing: list[tuple[str, str]], complaint: str) -> str:

@@ -24,7 +24,7 @@ from memplan.sources.onnx.protos import (
 )
 from memplan.sources.onnx.shapes_arithmetic import Array, Constants
 
-__all__ = ["DataCall", "Size", "sizes_of"]
+__all__ = ["DataCall", "Size", "count_rounds", "sizes_of"]
 
 _Shape = tuple[int, ...]
 
@@ -230,16 +230,27 @@ def _suppress(call: DataCall) -> Sequence[_Sizes]:
 def _loop(call: DataCall) -> Sequence[_Sizes]:
     """Return what a loop gathers: a piece for each round, of which there may be a limit."""
     (_, body), *_ = subgraphs(call.node)
-    rounds, types = call.value(0), types_of(body)
+    most, types = _limit_rounds(call), types_of(body)
     states = len(call.node.input) - 2
     count = Size(key=("Loop", *call.node.output))
-    if rounds is not None and 0 <= rounds[0] < 1 << 31:
-        count = Size(rounds[0]) if _goes_on(call, body) else Size(most=rounds[0])
+    if most is not None:
+        count = Size(most) if _goes_on(call, body) else Size(most=most)
     found: list[_Sizes] = [None] * states
     for one in body.output[1 + states :]:
         piece = known_shape(types[one.name])
         found.append(None if piece is None else [count, *_known(piece)])
     return found
+
+
+def _limit_rounds(call: DataCall) -> int | None:
+    """Return the number that a loop has for its rounds, if it is a constant that says something."""
+    rounds = call.value(0) if call.has(0) else None
+    return rounds[0] if rounds and 0 <= rounds[0] < 1 << 31 else None
+
+
+def count_rounds(call: DataCall, body: Any) -> int | None:
+    """Return the rounds of a loop; `None` if they depend on data."""
+    return _limit_rounds(call) if _goes_on(call, body) else None
 
 
 def _goes_on(call: DataCall, body: Any) -> bool:
