@@ -234,12 +234,26 @@ def _list_large(problem: Problem, limit: int) -> Iterator[Note]:
 
 
 def _explain(found: Blocks, capacity: int) -> PlanError:
-    few = f"{found.count_bound} blocks of at most {found.limit} bytes"
-    if found.total_bound > capacity:
+    """Return why the fewest blocks are not within a capacity.
+
+    More blocks may need fewer bytes, as each begins at an address with all alignments. They never
+    need fewer than are live at one time; and where any offset is as good as another one, they are
+    a plan in one arena if they lie one behind the other.
+    """
+    problem, least = found.problem, found.problem.max_load
+    is_free = not (problem.has_pins or problem.has_reserved or (problem.alignment > 1).any())
+    if is_free and found.count == 1:
+        least = max(least, found.total_bound)
+    if least > capacity:
         return InfeasibleError(
-            f"proved: the buffers do not fit into {few} with {capacity} bytes in all"
+            f"proved: the buffers need at least {least} bytes, and all blocks may have {capacity}"
         )
+    few = f"{found.count} {'block' if found.count == 1 else 'blocks'} of at most {found.limit}"
+    if found.total_bound > capacity:
+        what = f"{few} bytes need at least {found.total_bound}"
+    else:
+        what = f"no plan in {few} bytes was found that needs less than {found.total}"
     return NoPlanError(
-        f"no plan in {few} with {capacity} bytes in all was found; they need at least "
-        f"{found.total_bound}"
+        f"{what}, and all blocks may have {capacity}; more blocks, which may need fewer bytes, are "
+        "not tried"
     )

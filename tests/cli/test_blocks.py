@@ -97,7 +97,7 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ((*ASKED, "--in-place"), "it is of one arena; leave out --block-limit"),
         ((*ASKED, "--together"), "it is of one program; leave out --together"),
         ((*ASKED, "-o", "three.json"), "is no folder"),
-        ((*ASKED, "--capacity", "119"), "with 119 bytes in all"),
+        ((*ASKED, "--capacity", "119"), "need at least 120 bytes, and all blocks may have 119"),
         (("verify", "three.json", "plans"), "this folder has no plan (*.plan.json), as"),
         (("verify", "three.json", "plans", "--proof", "x"), "a proof is of one arena"),
     ],
@@ -106,5 +106,5 @@ def test_wrong_words_are_refused(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
 ) -> None:
     """Tests one sentence for each mistake."""
-    does_not_fit = "beyond" in sentence or "in all" in sentence
+    does_not_fit = "beyond" in sentence or "at least 120" in sentence
     assert sentence in refused(capsys, *words, code=1 if does_not_fit else 2)

@@ -9,7 +9,7 @@ from itertools import combinations, product
 
 from memplan_lab.claims.placing import Case, Item, find_least, fits
 
-__all__ = ["Place", "least_apart", "least_blocks", "least_moved", "least_traffic"]
+__all__ = ["Place", "least_apart", "least_moved", "least_traffic", "list_blocks"]
 
 Touch = tuple[int, int, int]  # an access: when, and how many bytes it reads and writes
 
@@ -224,8 +224,8 @@ def _keep_least(
     return found
 
 
-def least_blocks(case: Case, limit: int) -> tuple[int, int] | None:
-    """Return the least number of blocks, and then of bytes in all; `None` if there are none.
+def list_blocks(case: Case, limit: int) -> dict[int, int]:
+    """Return the least bytes in all, by the number of blocks; nothing if there is no plan.
 
     An item above the limit, a buffer or a group, has a block with at most its own bytes.
     """
@@ -239,20 +239,18 @@ def least_blocks(case: Case, limit: int) -> tuple[int, int] | None:
         return find_least(part, max(limit, *(extents[at] for at in some)))
 
     @cache
-    def split(rest: int) -> tuple[int, int] | None:
+    def split(rest: int) -> dict[int, int]:
         if not rest:
-            return 0, 0
-        first, best = rest & -rest, None
+            return {0: 0}
+        found: dict[int, int] = {}
         some = rest
         while some:
-            if some & first:
-                top = height(some)
-                others = None if top is None else split(rest & ~some)
-                if top is not None and others is not None:
-                    way = others[0] + 1, others[1] + top
-                    best = way if best is None else min(best, way)
+            top = height(some) if some & rest & -rest else None  # its block has the first item
+            if top is not None:
+                for count, bytes in split(rest & ~some).items():
+                    found[count + 1] = min(top + bytes, found.get(count + 1, top + bytes))
             some = (some - 1) & rest
-        return best
+        return found
 
     return split((1 << len(items)) - 1)
 

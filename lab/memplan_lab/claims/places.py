@@ -14,9 +14,9 @@ from memplan.sources import of_graph
 from memplan_lab.claims.choosing import (
     Place,
     least_apart,
-    least_blocks,
     least_moved,
     least_traffic,
+    list_blocks,
 )
 from memplan_lab.claims.comparing import compare, must
 from memplan_lab.claims.drawing import draw_case, draw_memories, draw_ties
@@ -207,15 +207,22 @@ def ask_blocks(rng: random.Random) -> bool:
     case = draw_case(rng, ties, 6, 5, 5)
     problem = case.problem()
     limit = max(1, max(each.size for each in case.items) + rng.randint(-2, 8))
-    true = least_blocks(case, limit)
+    ways = list_blocks(case, limit)
+    true = min(ways.items(), default=None)
+    least = min(ways.values(), default=None)
+    if true is not None and rng.random() < 0.3:
+        problem = problem.with_capacity(max(1, true[1] - rng.randint(0, 2)))
+    capacity = problem.capacity
     try:
         found = mp.plan_blocks(problem, limit)
     except InfeasibleError as error:
-        must(true is None, f"{error}, but {true} is possible")
+        is_within = least is not None and (capacity is None or least <= capacity)
+        must(not is_within, f"{error}, but {ways} are possible")
         return True
     except NoPlanError:
         return False
     must(true is not None, f"{found!r}, but nothing fits")
+    must(capacity is None or found.total <= capacity, f"{found!r} is above {capacity}")
     assert true is not None
     for plan in found.plans:
         part = case.subset(int(id) for id in plan.ids)
