@@ -244,14 +244,7 @@ class _Builder:
                 self._hand_over(block, block.outputs, results)
         elif node.op_type == "Loop" and blocks:
             states = len(blocks[0].inputs) - 2
-            # A state that changes its shape is copied at the end, while the last round holds it.
-            handed = [
-                result if self.tensors[before].shape == self.tensors[after].shape else None
-                for before, after, result in zip(
-                    blocks[0].inputs[2:], blocks[0].outputs[1:], results[:states], strict=False
-                )
-            ]
-            self._hand_over(blocks[0], blocks[0].outputs[1 : 1 + states], handed)
+            # States are copied into its results at the end, while the last round holds them.
             # A Loop keeps one piece of such a result for each round, and joins them at the end.
             gathered = [index for index in results[max(states, 0) :] if index is not None]
             return sum(self.tensors[index].bytes for index in gathered)
