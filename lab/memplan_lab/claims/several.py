@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import memplan as mp
-from memplan.errors import ProblemError
+from memplan.errors import InfeasibleError, NoPlanError, ProblemError
 from memplan.rewrite.again import NoRunsError
 from memplan.sources import of_graph
 from memplan_lab.claims.choosing import least_apart
@@ -59,15 +59,24 @@ def ask_together(rng: random.Random) -> bool:
         for one in range(other)
         if (owner[one], owner[other]) in overlap
     )
-    found = mp.plan_together(
-        [case.problem() for case in cases],
-        names=list(names),
-        keep=[f"{names[number]}:{row}" for number, row in keep],
-        overlap=[(names[one], names[other]) for one, other in overlap],
-    )
     joint = Case(tuple(items), conflicts=conflicts)
     true = find_least(joint, MOST)
-    check_plan(joint, found.plan)
+    assert true is not None
+    capacity = max(1, true + rng.randint(-2, 1)) if rng.random() < 0.3 else None
+    try:
+        found = mp.plan_together(
+            [case.problem() for case in cases],
+            names=list(names),
+            keep=[f"{names[number]}:{row}" for number, row in keep],
+            overlap=[(names[one], names[other]) for one, other in overlap],
+            capacity=capacity,
+        )
+    except InfeasibleError as error:
+        must(capacity is not None and true > capacity, f"{error}, but {true} bytes are enough")
+        return True
+    except NoPlanError:
+        return False
+    check_plan(joint, found.plan, capacity)
     return compare(found, found.peak, found.plan.lower_bound, found.plan.status, true)
 
 
