@@ -42,6 +42,7 @@ BELOW = {
     *("cli.inputs.keep", "runtime.torch.extension._build"),
     # Words, questions, and doors to the writers.
     *("cli.running.run", "cli.running._format_usage", "cli.memories.put_into", "formats.save"),
+    "sources.tflite.boards.tell_unknown",
     "formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),
     *("targets.c_header.guard_linkage", "targets.c_header.list_tensors", "targets.fx.load_graph"),
