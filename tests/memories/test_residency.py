@@ -17,6 +17,7 @@ import memplan as mp
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.memories import Stretch
 from memplan.referee import verify_assigned
+from memplan.referee.moves import count_moved
 from memplan.sources import of_graph
 
 FAST = mp.Memory("sram", 10, 0, 0)
@@ -338,3 +339,69 @@ def test_the_referee_follows_the_bytes() -> None:
     ):
         with pytest.raises(mp.PlanError, match=words):
             check(stretches, **options)
+
+
+def run_bytes(
+    buffer: mp.Buffer, accesses: list[tuple[int, int, int]], stretches: list[Stretch]
+) -> bool:
+    """Return whether each access finds the newest of every byte; a part is always the first bytes.
+
+    A byte is the number of its last write.
+    """
+    is_new = bool(accesses) and accesses[0][0] == buffer.start and accesses[0][2] > 0
+    newest: list[int] = [0] * buffer.size
+    home: list[int | None] = [None if is_new else 0] * buffer.size
+    piece: list[int | None] = []
+    by_time = {time: (read, written) for time, read, written in accesses}
+    for time in range(buffer.start, buffer.end + 1):
+        for each in stretches:
+            if each.end == time and each.stored:
+                if piece != newest:
+                    return False
+                home = list(piece)
+        for each in stretches:
+            if each.start == time:
+                piece = list(home) if each.fetched else [None] * buffer.size
+                if each.fetched and home != newest:
+                    return False
+        if time not in by_time:
+            continue
+        read, written = by_time[time]
+        is_first = is_new and time == accesses[0][0]
+        place = piece if any(each.start <= time < each.end for each in stretches) else home
+        if read and not is_first and place != newest:
+            return False
+        count = buffer.size if is_first else min(written, buffer.size)
+        newest[:count] = place[:count] = [time + 1] * count
+    return home == newest or (bool(accesses) and accesses[-1][0] + 1 >= buffer.end)
+
+
+def test_no_bytes_are_lost_that_the_referee_accepts() -> None:
+    """Tests random moves and copies, most of which are wrong, byte for byte."""
+    accepted = 0
+    home, fast = mp.Memory("home", None, 2, 3), mp.Memory("fast", None, 1, 1)
+    for seed in range(rounds(1500, 100_000)):
+        rng = random.Random(seed)
+        start = rng.randrange(3)
+        buffer = mp.Buffer("x", start, start + rng.randint(2, 7), rng.randint(2, 4))
+        times = range(buffer.start, buffer.end)
+        accesses = [
+            (time, rng.choice((0, 1, buffer.size)), rng.choice((0, 0, 1, buffer.size)))
+            for time in times
+            if rng.random() < 0.6
+        ]
+        accesses = [each for each in accesses if each[1] or each[2]]
+        most = (buffer.end - buffer.start + 1) // 2
+        ends = sorted(rng.sample(range(buffer.start, buffer.end + 1), 2 * rng.randint(1, most)))
+        stretches = [
+            Stretch("x", f"x@{at}", "fast", *both, rng.random() < 0.5, rng.random() < 0.5)
+            for at, both in enumerate(zip(ends[::2], ends[1::2], strict=True))
+        ]
+        problem = mp.Problem([buffer])
+        try:
+            count_moved(problem, [home, fast], {"x": home}, {}, stretches, {"x": accesses})
+        except mp.PlanError:
+            continue
+        accepted += 1
+        assert run_bytes(buffer, accesses, stretches), seed
+    assert accepted > 300
