@@ -294,6 +294,7 @@ UNFIT: list[tuple[Any, list[list[int]], list[Any]]] = [
     (node("Pad", "i0 s", "y", mode="reflect"), [[4, 3]], [ints("s", [0, 0, 4, 0])]),
     (node("Pad", "i0 s", "y", mode="reflect"), [[4, 1]], [ints("s", [0, 1, 0, 0])]),
     (node("Pad", "i0 s", "y", mode="reflect"), [[4, 3]], [ints("s", [0, -1, 0, 2])]),
+    (node("Pad", "i0 s", "y", mode="edge"), [[4, 3]], [ints("s", [0, -3, 0, 4])]),
     (
         node("Pad", "i0 s - a", "y", mode="reflect"),
         [[4, 3]],

@@ -156,6 +156,28 @@ def test_results_of_custom_operators_are_unknown_to_what_reads_them(tmp_path: Pa
     assert (sizes["x"], sizes["y"]) == (192, 64)
 
 
+@pytest.mark.parametrize("shape", [(1,), (0,), (3, 5)])
+def test_stored_shapes_of_custom_operators_are_guesses(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    """Tests that what reads them contradicts a guess, and not the file; others still do."""
+    tensors = (floats("x", 1, 16), floats("c", *shape), floats("y", 1, 16), floats("z", 1, 16))
+    steps = (
+        OperatorInfo("Mine", (0,), (1,)),
+        OperatorInfo("RELU", (1,), (2,)),
+        OperatorInfo("TANH", (2,), (3,)),
+    )
+    model = Model("m", (SubGraph("main", tensors, steps, (0,), (3,)),))
+    found = tflite.read(on_disk(tmp_path, model), Options())
+    (note,) = (each for each in found.notes if each.code == "not-planned")
+    assert note.tensors == ("c",)
+    assert "only the kernels know them" in note.text
+    wrong = (*tensors[:3], floats("z", 1, 17))
+    model = replace(model, subgraphs=(replace(model.subgraphs[0], tensors=wrong),))
+    with pytest.raises(FormatError, match=r"operator #2 \(TANH\)"):
+        tflite.read(on_disk(tmp_path, model), Options())
+
+
 def test_sizes_that_depend_on_data_contradict_nothing(tmp_path: Path) -> None:
     """Tests that what reads them is not held against the placeholder that a file stores."""
     tensors = (floats("x", 4, 4), floats("found", 1, 2), floats("y", 8, 2))

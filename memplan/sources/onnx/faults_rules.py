@@ -34,18 +34,20 @@ def is_contradictory(
     missing = [None] * 8  # optional inputs that are left out at the end
     try:
         if node.op_type == "Pad" and is_standard(node):
-            return _reflects_too_much(node, inputs[0], find)
+            return _repeats_too_much(node, inputs[0], find)
         return rule is not None and not rule(node, [*inputs, *missing], outputs)
     except (IndexError, TypeError):  # an input is left out, or has too few axes
         return False
 
 
-def _reflects_too_much(node: Any, shape: Any, find: Callable[[str], Any]) -> bool:
-    """Whether a Pad would reflect more than lies behind the border, as no runtime can.
+def _repeats_too_much(node: Any, shape: Any, find: Callable[[str], Any]) -> bool:
+    """Whether a Pad would repeat elements that are not there, as no runtime can.
 
-    What it cuts off is gone before that.
+    It reflects what lies behind the border; for other modes, one element is enough. What it cuts
+    off is gone before that.
     """
-    if not any(one.name == "mode" and one.s == b"reflect" for one in node.attribute):
+    mode = next((one.s for one in node.attribute if one.name == "mode"), b"constant")
+    if mode not in (b"reflect", b"edge", b"wrap"):
         return False
     names = [*node.input, "", "", "", ""]
     pads = numbers(node, "pads") or find(names[1])
@@ -55,7 +57,7 @@ def _reflects_too_much(node: Any, shape: Any, find: Callable[[str], Any]) -> boo
     for at, axis in enumerate(axes):
         sides = int(pads[at]), int(pads[at + len(axes)])
         left = shape[axis] + min(0, sides[0]) + min(0, sides[1])
-        if max(sides) > 0 and max(sides) > left - 1:
+        if max(sides) > 0 and (left < 1 or (mode == b"reflect" and max(sides) > left - 1)):
             return True
     return False
 

@@ -10,7 +10,7 @@ from typing import Final
 from memplan.errors import FormatError, MemplanError, listed, quoted, suggest
 from memplan.notes import Code, Note
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
-from memplan.sources.tflite.names import format_place, format_shape
+from memplan.sources.tflite.names import format_place, format_shape, is_custom
 from memplan.sources.tflite.shapes import infer_shape
 from memplan.sources.tflite.sizes_data import find_loose
 
@@ -129,42 +129,57 @@ def check_shapes(model: Model) -> tuple[Note, ...]:
     -------
     tuple of Note
         One note if the file leaves dimensions open and its operators cannot run at the sizes that
-        it stores for them.
+        it stores for them, and one if they cannot run at those of results of custom operators.
 
     Raises
     ------
     FormatError
         If the file has a size for every dimension, and contradicts itself.
     """
-    fault = next(_find_faults(model), None)
+    faults = list(_find_faults(model))
+    guessed = [tensors for _, tensors, is_guess in faults if is_guess]
+    notes: tuple[Note, ...] = ()
+    if guessed:
+        text = (
+            "the sizes stored for results of custom operators contradict what is made of them, and "
+            "only the kernels know them: the sizes in the file are planned, as in TFLM"
+        )
+        notes = (Note(Code.NOT_PLANNED, text, tuple(dict.fromkeys(sum(guessed, ())))),)
+    fault = next((each for each in faults if not each[2]), None)
     if fault is None:
-        return ()
-    sentence, tensors = fault
+        return notes
+    sentence, tensors, _ = fault
     if not any(tensor.open_axes for tensor in model.tensors()):
         raise FormatError(model.name, f"the model contradicts itself: {sentence}")
     text = f"the model cannot run at the sizes stored for its open dimensions: {sentence}"
-    return (Note(Code.DIM_ASSUMED, text, tensors),)
+    return (*notes, Note(Code.DIM_ASSUMED, text, tensors))
 
 
-def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a sentence on each operator that contradicts the stored shapes, and its results."""
+def _find_faults(model: Model) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Yield a sentence on each operator that contradicts the stored shapes, and some tensors.
+
+    These are the results of custom operators that it reads, whose stored shapes are guesses of a
+    converter, and then the last value is true; or its own results.
+    """
     for number, subgraph in enumerate(model.subgraphs):
         loose = find_loose(subgraph)
+        custom = {i for o in subgraph.operators if is_custom(o.type) for i in o.outputs}
         for index, (operator, given) in enumerate(_pair_with_inputs(subgraph)):
             if not loose.isdisjoint(operator.inputs):
                 continue
             where = f"operator {format_place(number, index)} ({operator.type})"
             made = [subgraph.tensors[i] for i in operator.outputs if i >= 0]
-            names = tuple(tensor.name for tensor in made)
+            guesses = [subgraph.tensors[i] for i in operator.inputs if i in custom]
+            names = tuple(tensor.name for tensor in guesses or made)
             try:
                 shape = infer_shape(operator, given)
             except ValueError as error:
-                yield f"{where} {error}", names
+                yield f"{where} {error}", names, bool(guesses)
                 continue
             # Only the number of elements counts, as it gives TFLM the same bytes.
             if shape is not None and made and not made[0].data and prod(shape) != made[0].elements:
                 stored = f"tensor {quoted(made[0].name)} is stored as {format_shape(made[0].shape)}"
-                yield f"{where} makes {format_shape(shape)}, but {stored}", names
+                yield f"{where} makes {format_shape(shape)}, but {stored}", names, bool(guesses)
 
 
 def _pair_with_inputs(subgraph: SubGraph) -> Iterator[tuple[OperatorInfo, list[TensorInfo | None]]]:
