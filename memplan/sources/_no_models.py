@@ -81,9 +81,8 @@ _LOGS: Final = (
         r"|CompiledMemoryStats\(|temp_size_in_bytes|Exceeded hbm capacity|memory space hbm",
         "a log of XLA, which has no lifetimes of buffers",
         (
-            "let XLA dump its buffer assignment; a file *after_optimizations*.hlo.pb of the dump, "
-            "or *buffer-assignment.txt with *live-range.txt beside it, has what a plan needs, and "
-            "so has the folder:",
+            "plan the folder of a dump, its *.hlo.pb, or its *buffer-assignment.txt beside its "
+            "*live-range.txt:",
             *XLA_DUMP,
         ),
     ),

@@ -174,6 +174,7 @@ def test_a_file_is_named_with_the_way_to_a_plan(name: str, tmp_path: Path) -> No
         load(file)
     message = str(caught.value)
     assert message.startswith(f"{file}: this is a")
+    assert len(message.split("\n", 1)[0]) - len(str(file)) < 300
     assert what in message
     assert step in message
     assert "{" not in message.split("\n", 1)[1].replace("{}", "")
@@ -297,7 +298,7 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
         "oom.txt",
         b"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory.\n",
         "a log of XLA",
-        "*after_optimizations*.hlo.pb of the dump",
+        "its *.hlo.pb",
     ),
     "XLA": ("oom.txt", b"BufferAssignment OOM Debugging.\n", "a log of XLA", "memplan plan dump"),
     "live ranges": (
@@ -442,6 +443,7 @@ def test_what_is_no_model_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         load(path)
     first, *steps = str(caught.value).split("\n")
+    assert len(first) - len(str(path)) < 300
     assert first.startswith(f"{path}: this is ")
     assert what in first
     assert advice in str(caught.value)
