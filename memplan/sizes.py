@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from memplan.errors import MemplanError
+from memplan.errors import MemplanError, quoted
 
 __all__ = ["Size", "parse_rates", "parse_size", "require_unit", "write_size"]
 
@@ -74,12 +74,12 @@ def parse_size(size: int | str) -> int:
     match = _SIZE.fullmatch(text)
     unit = match[2].lower() if match else ""
     if match is None or unit in ("i", "ib"):
-        raise MemplanError(f"{text!r} is not a size; write 1048576, 1MiB, 96K or 1MB")
+        raise MemplanError(f"{quoted(text)} is not a size; write 1048576, 1MiB, 96K or 1MB")
     base = 1000 if unit.endswith("b") and not unit.endswith("ib") else 1024
     power = _PREFIXES.index(unit[0]) + 1 if unit[:1] in tuple(_PREFIXES) else 0
     count = Fraction(match[1]) * base**power
     if count.denominator != 1:
-        raise MemplanError(f"{text!r} is not a whole number of bytes")
+        raise MemplanError(f"{quoted(text)} is not a whole number of bytes")
     found = Size(count)
     found.is_bare = not unit
     return found
@@ -107,6 +107,6 @@ def parse_rates(rates: str) -> tuple[int, int]:
         found = []
     if not (1 <= len(found) <= 2 and min(found) > 0 and all(part.endswith("/s") for part in parts)):
         raise MemplanError(
-            f"{rates!r} is not a rate; write 25GB/s, or 12GB/s,25GB/s to write and to read"
+            f"{quoted(rates)} is not a rate; write 25GB/s, or 12GB/s,25GB/s to write and to read"
         )
     return found[0], found[-1]

@@ -117,8 +117,8 @@ def test_a_buffer_that_must_be_somewhere(capsys: pytest.CaptureFixture[str]) -> 
         ((*ASKED, "--memory", "sram=20"), 'two memories have the name "sram"'),
         ((*ASKED, "--memory", "ddr=20,read=1"), "name the fastest memory, with the lowest costs"),
         ((*ASKED, "--memory", "d/r=20"), '"d/r" is no memory; write NAME=SIZE'),
-        ((*ASKED, "--memory", "ddr="), "memory \"ddr\": '' is not a size"),
-        ((*ASKED, "--memory", "ddr=many"), "memory \"ddr\": 'many' is not a size"),
+        ((*ASKED, "--memory", "ddr="), 'memory "ddr": "" is not a size'),
+        ((*ASKED, "--memory", "ddr=many"), 'memory "ddr": "many" is not a size'),
         (
             (*ASKED, "--memory", "ddr=1,base=4,reads=4"),
             'memory "ddr": "reads=4" is none of its fields; did you mean "read"?',

@@ -203,7 +203,7 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("recompute", "step.json", "-c", "1040", "--spill", "fast"), "'fast' is not a rate"),
+        (("recompute", "step.json", "-c", "1040", "--spill", "fast"), '"fast" is not a rate'),
         (("plan", "step.json", "--spill", "1GB/s", "-c", "1040"), "it needs --recompute"),
         (("plan", "step.json", "--recompute"), "it needs --capacity"),
         (("plan", "step.json", "--recompute", "-c", "1040", "-o", "p.csv"), "write JSON"),

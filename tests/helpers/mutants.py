@@ -24,9 +24,12 @@ from typing import Any
 import openvino_models
 
 from memplan import Problem, formats, sources
+from memplan.apart.penalties import take_penalties
+from memplan.compat import minimalloc
 from memplan.files import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
+from memplan.memories.text import parse_memories
 from memplan.plan import Plan
 from memplan.problem import Buffer
 from memplan.referee import verify_proof
@@ -455,6 +458,11 @@ def _readers(folder: Path) -> list[_Reader]:
                 on_disk(openvino.read), place),
         _Reader("ggml events", 30, [_GGML_EVENTS], change_text,
                 lambda t: ggml_events.parse(t, "mutant"), place),
+        _Reader("penalties", 20, ["first,second,cost\nb0,b1,5\nb2,b3,0\n"], change_text,
+                lambda t: take_penalties(_five()[0], place(t)), None),
+        _Reader("memories", 20, [_MEMORIES], change_text,
+                lambda t: parse_memories(t.split("\n")), None),
+        _Reader("drop-in", 20, [*csv_problems, _RICH_CSV], change_text, minimalloc.from_csv, None),
         _Reader("door", 15, every, either, door, place),
     ]  # fmt: skip
 
@@ -471,6 +479,7 @@ ggml 96 64
 - 0
 - 1
 """
+_MEMORIES = "sram=256KiB,base=0x1000\npsram=8MiB,read=80MB/s,write=40MB/s,base=0x60000000"
 _RICH_CSV = """\
 # a comment
 id,lower,upper,size,alignment,hint,gaps,offset

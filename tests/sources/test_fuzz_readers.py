@@ -17,7 +17,7 @@ def test_mutants_end_in_a_sentence_or_are_read() -> None:
     assert found == []
     assert summary["mutants"] == 4000
     readers = {end.partition(":")[0] for end in summary["ends"]}
-    assert len(readers) == 17
+    assert len(readers) == 20
     assert any(end.endswith(": read") for end in summary["ends"])
 
 
