@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
-from memplan.errors import FormatError, listed
+from memplan.errors import FormatError, MemplanError, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,9 +120,12 @@ def check_output(path: str | None, *inputs: str) -> None:
     ------
     FormatError
         If it is one of the inputs, a folder, or in a folder where nothing can be written.
+    MemplanError
+        If its name is empty.
     """
     if path is None:
         return
+    _require_name(path)
     if any(_same(path, each) for each in inputs):
         raise FormatError(path, "this is the input; choose another file for the output")
     if os.path.isdir(path):
@@ -130,6 +133,11 @@ def check_output(path: str | None, *inputs: str) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a pipe or a device, such as /dev/stdout, needs no folder that can be written
     _check_room(path, "file")
+
+
+def _require_name(path: str) -> None:
+    if not path:
+        raise MemplanError("the name of an output is empty, as an unset variable makes it")
 
 
 def _check_room(path: str, what: str) -> None:
@@ -220,9 +228,12 @@ def check_folder(path: str | None) -> None:
         If it is a file, or named like one.
     FormatError
         If it cannot be made.
+    MemplanError
+        If its name is empty.
     """
     if path is None:
         return
+    _require_name(path)
     is_new = not os.path.exists(path)
     if os.path.splitext(path)[1] if is_new else not os.path.isdir(path):
         raise typer.BadParameter(

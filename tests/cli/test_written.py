@@ -127,6 +127,15 @@ def test_a_suffix_of_another_kind_is_refused(
     assert sorted(Path.cwd().iterdir()) == before
 
 
+@pytest.mark.parametrize("name", WRITES)
+def test_an_empty_name_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests every command with an output: nothing goes into the folder where it runs."""
+    before = sorted(Path.cwd().iterdir())
+    said = refused(capsys, *WRITES[name][0], "")
+    assert "name of an output is empty" in said or "name an output" in said or "suffix must" in said
+    assert sorted(Path.cwd().iterdir()) == before
+
+
 @pytest.mark.parametrize(
     "words",
     [
