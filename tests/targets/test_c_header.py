@@ -34,9 +34,12 @@ EXAMPLE = EXAMPLES / "c_header"
 FAN = EXAMPLES / "structures" / "fan.graph.json"
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 LANGUAGES = [["-std=c99", "-x", "c"], ["-std=c11", "-x", "c"], ["-std=c++17", "-x", "c++"]]
-COMPILERS = list_compilers("gcc", "clang")
+COMPILERS = list_compilers("gcc", "clang", flags=["-std=c99", *STRICT])
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang with C99"),
+]
 
 # With and without what only one source file asks for, and twice: headers are read again.
 USE = """

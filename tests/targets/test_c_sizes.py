@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 LANGUAGES = [("-std=c99", "-x", "c"), ("-std=c++17", "-x", "c++")]
-COMPILERS = list_compilers("gcc", "clang")
+COMPILERS = list_compilers("gcc", "clang", flags=["-std=c99", *STRICT])
 RUN = """
 #include "plan.h"
 #include <stdio.h>
@@ -43,7 +43,7 @@ int main(void) {{
 }}
 """
 
-needs_compiler = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang")
+needs_compiler = pytest.mark.skipif(not COMPILERS, reason="needs gcc or clang with C99")
 
 
 def run_c(
