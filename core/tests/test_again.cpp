@@ -15,6 +15,7 @@
 
 #include "again/backward.h"
 #include "again/cut.h"
+#include "again/repair.h"
 #include "again/timeline.h"
 #include "check.h"
 #include "memplan/again.h"
@@ -457,6 +458,22 @@ TEST(the_same_budget_in_nodes_gives_the_same_answer) {
   CHECK(std::is_sorted(one.runs.begin(), one.runs.begin() + 20));
   const std::vector<OperatorIdx> first = first_runs(one.runs);
   CHECK(std::is_sorted(first.begin(), first.end()));
+}
+
+// A round of a small program is a node, and one of a large program is as many as it takes in time.
+TEST(a_node_has_a_size) {
+  const auto fits_with = [](int layers, std::int64_t nodes) {
+    const RecomputeProblem problem = chain(layers, 100, 7);
+    std::vector<OperatorIdx> order(problem.cost.size());
+    std::iota(order.begin(), order.end(), 0);
+    const again::Model model = again::make_model(problem);
+    Stopper stopper(1e9);
+    order::Counter counter(nodes, stopper);
+    return again::Repair(model, 50 * layers, true, counter).start(order);
+  };
+  CHECK(fits_with(30, 3));
+  CHECK(!fits_with(250, 3));
+  CHECK(fits_with(250, 300));
 }
 
 TEST(a_chain_fits_down_to_its_floor) {

@@ -191,6 +191,12 @@ def _check(node: Any) -> None:
             f"node {quoted(node.name)} writes into its inputs; only a functional graph can run "
             "operators again: take that of training_program"
         )
+    operators: Any = require("torch._ops", extra="torch")
+    if isinstance(node.target, operators.HigherOrderOperator):
+        raise GraphError(
+            f"node {quoted(node.name)} is of {node.target}, which runs programs of its own, so "
+            "what it touches is not known; trace the model without it"
+        )
     if node.op != "call_function" or (schema is None and node.target is not operator.getitem):
         raise GraphError(
             f"node {quoted(node.name)} is no operator of PyTorch, so what it touches is not known"

@@ -282,3 +282,15 @@ def test_what_cannot_be_done_is_said() -> None:
     program = torch.export.export(Writes(), (torch.randn(4),))
     with pytest.raises(GraphError, match=r'"relu_" writes into its inputs.*training_program'):
         fx_again.recompute(program, "1KiB")
+
+
+def test_operators_with_programs_of_their_own_are_named() -> None:
+    """Tests that a branch is said to be one, and not called what PyTorch does not know."""
+
+    class Branch(nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+    program = torch.export.export(Branch(), (torch.randn(4),))
+    with pytest.raises(GraphError, match=r'"cond" is of cond, which runs programs of its own'):
+        fx_again.recompute(program, "1KiB")

@@ -70,7 +70,9 @@ struct RecomputeRules {
 // The search runs in one thread, and all that it draws by chance is the same on every machine: the
 // same budget in nodes gives the same answer.
 struct RecomputeOptions {
-  Budget budget;           // nodes: minimum cuts, and sequences that are tried
+  // Nodes: minimum cuts, and sequences that are tried; a try that looks at more than 2^18 slots is
+  // several nodes, so that a node takes as long in a large program.
+  Budget budget;
   bool free_order = true;  // first runs may leave the given order
   Stopper::Interrupt interrupt;
   RecomputeRules rules;

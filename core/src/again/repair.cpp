@@ -15,6 +15,7 @@ constexpr std::size_t kMostInputs = 80;    // that are made again with one opera
 constexpr std::size_t kFruitless = 20000;  // rounds without a better sequence
 constexpr std::size_t kPerOperator = 60;   // of either, so that small programs take less
 constexpr std::size_t kReturn = 200;  // rounds from one return to the best sequence to the next
+constexpr std::int64_t kLooksOfNode = 1 << 18;  // of a timeline: a round that looks at more is more
 
 std::size_t limited(const Model& model, std::size_t most) {
   return std::min(most, kPerOperator * (static_cast<std::size_t>(model.operators()) + 1));
@@ -66,6 +67,14 @@ Repair::Repair(const Model& model, Bytes capacity, bool free_order, order::Count
       first_run_(model.again.size(), 0),
       met_(model.operators(), 0) {}
 
+// Counts what was looked at as nodes: rounds of large programs take much longer than small ones.
+bool Repair::is_over() {
+  const std::int64_t nodes = (timeline_.looked() - counted_) / kLooksOfNode;
+  counted_ += nodes * kLooksOfNode;
+  if (nodes > 0) counter_.take(nodes);
+  return counter_.is_over();
+}
+
 // A factor around 1, from 2^-noise to 2^(noise + 1).
 double Repair::drawn_factor(int noise) {
   if (noise == 0) return 1;
@@ -85,7 +94,7 @@ bool Repair::start(const std::vector<OperatorIdx>& order) {
   const Bytes peak = timeline_.peak();
   Bytes fitted = peak;  // what the current sequence fits into
   Bytes next = wanted;
-  for (std::size_t tries = 0; tries < limited(model_, kStarts) && !counter_.is_over(); ++tries) {
+  for (std::size_t tries = 0; tries < limited(model_, kStarts) && !is_over(); ++tries) {
     counter_.take();
     capacity_ = next;
     std::vector<OperatorIdx> runs = tries % kTriesOfStep == 0 ? current : ruined(current);
@@ -124,7 +133,7 @@ void Repair::improve(std::int64_t enough) {
   for (std::size_t round = 1; best_extra_ > enough && fruitless < limited(model_, kFruitless);
        ++round, ++fruitless) {
     counter_.take();
-    if (counter_.is_over()) return;
+    if (is_over()) return;
     std::vector<OperatorIdx> runs = ruined(current);
     if (free_order_) move_runs(runs, 10 + below(60));
     const int noise = one_in(5) ? 0 : 1 + static_cast<int>(below(2));
@@ -224,7 +233,7 @@ bool Repair::mend(std::vector<OperatorIdx>& runs, std::int64_t most, int noise) 
   for (std::size_t step = 0; step < steps; ++step) {
     timeline_.set(runs);
     if (timeline_.peak() <= capacity_) return true;
-    if (extra > most || counter_.is_over()) return false;
+    if (extra > most || is_over()) return false;
     for (std::size_t slot = runs.size(); slot-- > 0;) {
       first_run_[runs[slot]] = static_cast<std::int32_t>(slot);
     }
@@ -261,7 +270,7 @@ Repair::Insertion Repair::find_insertion(std::size_t worst, int noise) {
     if (!model_.can_leave(s) || model_.size[s] == 0 || model_.is_maker(at, s)) continue;
     const std::int64_t need = timeline_.next_need(s, worst);
     if (need <= static_cast<std::int64_t>(worst)) continue;
-    if (counter_.is_over()) break;
+    if (is_over()) break;
     const auto slot = static_cast<std::size_t>(need);
     for (int way = model_.can_move(s) ? -1 : 0; way < (model_.can_drop[s] != 0 ? 3 : 0); ++way) {
       operators.assign(1, way < 0 ? model_.move_of(s) : model_.maker[s]);

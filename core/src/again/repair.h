@@ -39,6 +39,7 @@ class Repair {
   std::size_t below(std::size_t limit) { return random_.index(limit); }
   bool one_in(std::size_t many) { return random_.below(many) == 0; }
   double drawn_factor(int noise);
+  bool is_over();
 
   bool mend(std::vector<OperatorIdx>& runs, std::int64_t most, int noise);
   std::size_t find_worst(int noise);
@@ -54,7 +55,8 @@ class Repair {
   order::Counter& counter_;
   Random random_;
   Timeline timeline_;
-  double least_cost_;  // what any insertion costs at least, so that gains are finite
+  std::int64_t counted_ = 0;  // of what the timeline looked at
+  double least_cost_;         // what any insertion costs at least, so that gains are finite
   std::vector<std::int32_t> first_run_;  // by run: its first slot in the sequence
   std::vector<std::uint32_t> met_;       // by operator
   std::uint32_t round_ = 0;

@@ -24,6 +24,7 @@ Timeline::Timeline(const Model& model)
 void Timeline::set(std::vector<OperatorIdx> runs) {
   run_ = std::move(runs);
   set_events();
+  looked_ += static_cast<std::int64_t>(run_.size() + event_.size());
   load_.assign(run_.size() + 1, 0);
   across_.assign(run_.size() + 2, 0);
   for (StorageIdx s = 0; s < model_.storages(); ++s) {
@@ -216,6 +217,7 @@ void Timeline::list_touches(std::size_t slot, const std::vector<OperatorIdx>& in
 double Timeline::excess_after(std::size_t slot, const std::vector<OperatorIdx>& inserted,
                               Bytes capacity) {
   list_touches(slot, inserted);
+  looked_ += static_cast<std::int64_t>(inserted.size() * touches_.size());
   double growth = 0;
   for (std::size_t i = 0; i < inserted.size(); ++i) {
     const auto place = static_cast<std::int32_t>(i);
@@ -246,6 +248,7 @@ double Timeline::excess_after(std::size_t slot, const std::vector<OperatorIdx>& 
     change += changes_[i].bytes;
     const std::int64_t end =
         i + 1 < changes_.size() ? changes_[i + 1].first : static_cast<std::int64_t>(slot);
+    if (change != 0) looked_ += end - changes_[i].first;
     for (std::int64_t at = changes_[i].first; at < end && change != 0; ++at) {
       const Bytes load = load_[static_cast<std::size_t>(at)];
       growth += bytes_above(load + change, capacity) - bytes_above(load, capacity);

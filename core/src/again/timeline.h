@@ -40,6 +40,10 @@ class Timeline {
   // number of slots if it is only wanted; or -1 if that copy is not needed.
   std::int64_t next_need(StorageIdx s, std::size_t step) const;
 
+  // How many slots and touches were looked at so far, which is what the functions above take in
+  // time.
+  std::int64_t looked() const { return looked_; }
+
  private:
   struct Change {  // from a slot up to a slot that all changes have in common
     std::int64_t first;
@@ -65,6 +69,7 @@ class Timeline {
   void erase_events(std::size_t slot);
 
   const Model& model_;
+  std::int64_t looked_ = 0;
   std::vector<OperatorIdx> run_;  // by slot; kNoOperator if it was taken out
   std::vector<Bytes> load_;
   std::vector<Bytes> across_;  // by slot: what is made before it, and needed there or later
