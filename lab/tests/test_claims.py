@@ -33,11 +33,11 @@ def test_no_claim_is_false(kind: str) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(1, 41))
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_claim_of_many_is_false(kind: str, seed: int) -> None:
     """Tests many of them; with `MEMPLAN_DEEP=1` a million of all kinds."""
-    count(kind, seed * 10**6, rounds(250, 20_000))
+    count(kind, seed * 10**6, rounds(25, 2000))
 
 
 def test_the_brute_force_agrees_with_another_one() -> None:
