@@ -130,6 +130,28 @@ def test_what_is_given_to_the_search() -> None:
     assert in_place.points[0].arena < first.points[0].arena
 
 
+def test_the_first_sentence_says_the_share() -> None:
+    """Tests that what needs much less than half is not called half."""
+    found = mp.tradeoff(training_step(12), points=1, nodes=500)
+    plain, last = found.points[0].arena, found.points[-1].arena
+    assert last < 0.45 * plain
+    assert f"; {last / plain:.0%} of it, " in str(found)
+    assert "half of it" not in str(found)
+
+
+def test_an_arena_below_the_floor_is_explained() -> None:
+    """Tests that the floor of orders and re-runs is said not to be about writes over inputs."""
+    graph = training_step(4)
+    pairs = tuple(
+        replace(each, in_place=((each.inputs[0], each.outputs[0]),)) for each in graph.operators
+    )
+    words = "arenas below the floor: there results are written over inputs"
+    found = mp.tradeoff(replace(graph, operators=pairs), in_place=True, nodes=300, points=3)
+    assert found.points[-1].arena < found.floor
+    assert words in " ".join(str(found).split())
+    assert words not in " ".join(str(mp.tradeoff(graph, nodes=300, points=3)).split())
+
+
 def test_moves_are_a_lever() -> None:
     """Tests that tensors move where that costs less, and never more than re-runs alone."""
     graph = training_step()

@@ -24,7 +24,7 @@ GROUPS = {
     "moved out and back": (PALETTE[3], "^", "triangle"),
     "bands": (PALETTE[5], "s", "square"),
 }
-IMPOSSIBLE = "proved impossible without bands or writes in place"
+IMPOSSIBLE = "no order and no re-runs are here (proved)"
 _LINE = "#666666"
 
 

@@ -76,7 +76,7 @@ def describe_tradeoff(found: Tradeoff) -> RenderableType:
 
 
 def summarise(found: Tradeoff) -> str:
-    """Return the answer in one sentence: what half of the memory costs, or the least found."""
+    """Return the answer in one sentence: what half of the memory or less costs, or the least."""
     plain, last = found.points[0], found.points[-1]
     if len(found.points) == 1:
         proved = "proved for orders and re-runs" if found.gains_nothing else "nothing smaller found"
@@ -86,7 +86,10 @@ def summarise(found: Tradeoff) -> str:
     cost = f"{point.extra:.2%} more work"
     if point.bound is not None:
         cost += " (proved: no less)" if point.is_proved else f" (at least {point.bound:.2%})"
-    what = "half of it" if half else "the least that was found"
+    share = f"{point.arena / plain.arena:.0%}" if half else ""
+    what = (
+        "half of it" if share == "50%" else f"{share} of it" if half else "the least that was found"
+    )
     return (
         f"It needs {human(plain.arena)} without more work; {what}, {human(point.arena)}, costs "
         f"{cost}."
@@ -121,6 +124,8 @@ def list_known(found: Tradeoff) -> list[Fact]:
     if not (found.gains_nothing or any(point.again for point in found.points)):
         least = max(found.share_of(limit.bound) for limit in found.limits)
         facts.append(("run again", f"none was found that fits; at least {least:.2%} more work"))
+    if any(point.draft.planned.in_place and point.arena < found.floor for point in found.points):
+        facts.append(("in place", "arenas below the floor: there results are written over inputs"))
     if found.frontier is not None and found.least < found.floor:
         facts.append(("in bands", f"{exact(found.least)} at least: {escape_sentence(found.why)}"))
     facts.append(("work", "a share of the time of one plain run, for re-runs and bands alike"))
