@@ -371,8 +371,8 @@ def measure_difference(
     except Exception:  # the runtime has classes of its own for each reason
         return None
     for largest in (50, 1):  # whole numbers may be places in a short list
-        feeds = _draw_feeds(sessions[1].get_inputs(), shapes or {}, largest)
         try:
+            feeds = _draw_feeds(sessions[1].get_inputs(), shapes or {}, largest)
             return _compare(*(session.run(None, feeds) for session in sessions))
         except Exception:
             continue
@@ -395,17 +395,24 @@ def _draw_feeds(
     random = np.random.default_rng(0)
     feeds = {}
     for each in inputs:
-        drawn = random.normal(size=shapes.get(each.name, each.shape))
+        # A single number too is an array: the runtime takes nothing else.
+        drawn = np.asarray(random.normal(size=shapes.get(each.name, each.shape)))
         kind = {"float": "float32", "double": "float64"}.get(each.type[7:-1], each.type[7:-1])
+        if kind == "string":
+            feeds[each.name] = drawn.astype(str).astype(object)
+            continue
         if "float" not in each.type and kind != "float64":
-            drawn = drawn * 50 if largest > 1 else random.random(drawn.shape) < 0.5
-        feeds[each.name] = np.abs(drawn).astype(kind) if kind[0] == "u" else drawn.astype(kind)
+            drawn = np.asarray(drawn * 50 if largest > 1 else random.random(drawn.shape) < 0.5)
+        drawn = np.abs(drawn) if kind[0] == "u" else drawn
+        feeds[each.name] = np.asarray(drawn, kind)
     return feeds
 
 
 def _compare(ones: Sequence[Any], others: Sequence[Any]) -> float:
     apart = 0.0
     for first, second in zip(ones, others, strict=True):
-        if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
+        if isinstance(first, list):  # a sequence
+            apart = max(apart, _compare(first, second))
+        elif not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
             apart = max(apart, float(np.nanmax(np.abs(first.astype("f8") - second))))
     return apart

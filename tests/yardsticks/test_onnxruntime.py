@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 import numpy as np
+import onnx
 import onnxruntime
-from onnx_models import BOOL, LIGHT, graph, ints, light, model, node, value
+from onnx_models import BOOL, FLOAT, INT64, LIGHT, graph, ints, light, model, node, value
 from ort_orders import random_model, run
 
 import memplan as mp
@@ -291,3 +292,25 @@ def test_operators_inside_branches_run_in_the_order_of_the_runtime(tmp_path: Pat
     for flag, inside in ((True, then), (False, otherwise)):
         ran, _ = run(path, {"x": np.ones(4, np.float32), "flag": np.array([flag])})
         assert [name for name in ran if name != "if"] == [*outer[:-1], *inside]
+
+
+def test_models_are_compared_whatever_they_read_and_make() -> None:
+    """Tests single numbers, texts and sequences, of which two runs once were not compared."""
+
+    def made(kind: str) -> bytes:
+        nodes = [
+            node("Cast", "n", "f", to=FLOAT),
+            node(kind, "x f", "y"),
+            node("SequenceConstruct", "y x", "s"),
+            *(node("Identity", one, f"{one}2") for one in "tbw"),
+        ]
+        kinds = {"n": INT64, "t": onnx.TensorProto.STRING, "b": BOOL, "w": onnx.TensorProto.UINT8}
+        inputs = [value("x", [3]), *(value(name, [], one) for name, one in kinds.items())]
+        outputs = [value(f"{name}2", [], kinds[name]) for name in "tbw"]
+        sequence = onnx.helper.make_tensor_sequence_value_info("s", FLOAT, None)
+        data: bytes = model(nodes, inputs, [*outputs, sequence], opset=17).SerializeToString()
+        return data
+
+    assert runtime.measure_difference(made("Add"), made("Add")) == 0
+    assert runtime.measure_difference(made("Add"), made("Add"), default=True) == 0
+    assert (runtime.measure_difference(made("Add"), made("Sub")) or 0) > 1
