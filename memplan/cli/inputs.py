@@ -37,7 +37,11 @@ def keep(context: typer.Context, path: str | None) -> str | None:
     ------
     FormatError
         If it cannot be read, or is too large to keep.
+    MemplanError
+        If its name is empty, which would be the folder of the command.
     """
+    if path is not None:
+        output.require_name(path, "an input")
     is_stream = path == "-" or (path and os.path.exists(path) and not _is_on_disk(path))
     if path is None or not is_stream:
         return path

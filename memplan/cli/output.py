@@ -125,7 +125,7 @@ def check_output(path: str | None, *inputs: str) -> None:
     """
     if path is None:
         return
-    _require_name(path)
+    require_name(path, "an output")
     if any(_same(path, each) for each in inputs):
         raise FormatError(path, "this is the input; choose another file for the output")
     if os.path.isdir(path):
@@ -135,9 +135,10 @@ def check_output(path: str | None, *inputs: str) -> None:
     _check_room(path, "file")
 
 
-def _require_name(path: str) -> None:
+def require_name(path: str, what: str) -> None:
+    """Refuse a file or folder with an empty name, as an unset variable makes it."""
     if not path:
-        raise MemplanError("the name of an output is empty, as an unset variable makes it")
+        raise MemplanError(f"the name of {what} is empty, as an unset variable makes it")
 
 
 def _check_room(path: str, what: str) -> None:
@@ -233,7 +234,7 @@ def check_folder(path: str | None) -> None:
     """
     if path is None:
         return
-    _require_name(path)
+    require_name(path, "an output")
     is_new = not os.path.exists(path)
     if os.path.splitext(path)[1] if is_new else not os.path.isdir(path):
         raise typer.BadParameter(

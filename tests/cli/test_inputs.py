@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import FIVE
+from command_line import FIVE, refused
 
 from memplan import Problem, solve
 from memplan.cli import inputs
@@ -140,3 +140,14 @@ def test_a_proof_leaves_nothing_on_a_full_disk(tmp_path: Path, limit: int) -> No
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert refused.endswith("cannot be written: file too large")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("plan", ""), ("inspect", ""), ("compare", "", "a"), ("verify", "a", ""), ("fit", "")],
+)
+def test_an_empty_name_is_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that it is not the folder where the command runs."""
+    assert "the name of an input is empty" in refused(capsys, *words)
