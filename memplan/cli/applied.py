@@ -67,7 +67,7 @@ def show(
             enough = "are for" if applied.unknown else "are enough for"
             how = f"{applied.how}{tell_unknown(applied.unknown)}"
             output.line(f"arena   {exact(applied.arena)} {enough} the whole model, {how}")
-        if applied.saves_nothing:
+        if applied.saves_nothing and plan.shared is None:  # other programs need an arena too
             output.line("saved   nothing: the arena of the file as it was is no larger")
         if applied.in_place:
             output.line(

@@ -86,6 +86,9 @@ def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) 
     assert "is not a plan of wake.tflite" in refused(capsys, "apply", WAKE, *plan)
     told(capsys, "apply", WAKE, *plan, *on)
     assert "_BYTES 33520" in Path("wake.h").read_text()
+    told(capsys, "plan", WAKE, WAKE, "--together", "-o", "bare")
+    lines = told(capsys, "apply", WAKE, "-o", "w.tflite", "--plan", "bare/wake.plan.json")
+    assert not any(line.startswith("saved") for line in lines)  # the arena is not its own
 
 
 def test_a_plan_of_a_board_is_verified_there(capsys: pytest.CaptureFixture[str]) -> None:
