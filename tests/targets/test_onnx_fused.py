@@ -232,6 +232,22 @@ def test_the_fused_model_is_planned(tmp_path: Path, capsys: pytest.CaptureFixtur
         load(other, fused=True)
 
 
+def test_weights_in_other_files_are_fused_too(tmp_path: Path) -> None:
+    """Tests that the fused model has all weights, wherever it is read."""
+    path, out = tmp_path / "model.onnx", tmp_path / "other" / "ordered.onnx"
+    onnx.save(gate(16), path, save_as_external_data=True, location="w.bin", size_threshold=16)
+    assert len(load(path, fused=True).problem) > 0
+    fused = onnx.load_from_string(fuse(path).data)
+    assert not any(one.data_location for one in fused.graph.initializer)
+    out.parent.mkdir()
+    mp.targets.onnx.reorder(path, out)  # type: ignore[attr-defined]
+    assert measure_difference(path, out, default=True) == 0
+    alone = out.with_name("alone.onnx")
+    alone.write_bytes(path.read_bytes())
+    with pytest.raises(MemplanError, match="onnxruntime does not take the model"):
+        load(alone, fused=True)
+
+
 REAL = [
     *((f"light/{name}", partial(light, name), {}) for name in LIGHT if "vgg" not in name),
     *((f"{package}/{Path(file).name}", partial(in_wheel, package, file), dims)

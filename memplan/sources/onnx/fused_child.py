@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -25,18 +26,30 @@ def main() -> None:
     except Exception as error:  # the runtime has classes of its own for each reason
         print(json.dumps({"error": str(error)}))
         return
-    _drop_inputs(order["out"], {one.name for one in session.get_inputs()})
+    try:
+        _complete(order["out"], order["path"], {one.name for one in session.get_inputs()})
+    except Exception as error:  # as a file of weights that is gone, or more than 2 GiB of them
+        print(json.dumps({"error": f"what it fuses cannot be one file: {error}"}))
+        return
     print(json.dumps({"version": onnxruntime.__version__, "block": _find_block(onnxruntime)}))
 
 
-def _drop_inputs(path: str, names: set[str]) -> None:
-    """Drop inputs that were weights, as old files list them, of which fusions left none."""
-    import onnx
+def _complete(path: str, given: str, names: set[str]) -> None:
+    """Put weights of other files into what was saved, and drop inputs that were weights.
 
-    model = onnx.load(path)
+    The runtime leaves weights in other files there, by names relative to the given model. Old files
+    list weights as inputs, also those of which fusions left none.
+    """
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model
+
+    model = onnx.load(path, load_external_data=False)
     known = names | {one.name for one in model.graph.initializer}
     left = [one for one in model.graph.input if one.name in known]
-    if len(left) < len(model.graph.input):
+    outside = any(one.data_location for one in model.graph.initializer)
+    if outside:
+        load_external_data_for_model(model, str(Path(given).parent))
+    if len(left) < len(model.graph.input) or outside:
         del model.graph.input[:]
         model.graph.input.extend(left)
         onnx.save(model, path)
