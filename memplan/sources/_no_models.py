@@ -88,7 +88,8 @@ _LOGS: Final = (
     ),
     (
         r"Required memory for activation in bytes|\bexecutorch:\w+\.(?:cpp|h)\b|\bexecutorch/"
-        r"|Memory allocation failed: \d+ ?B requested|^event_block_name,",
+        r"|Memory allocation failed: \d+ ?B requested|^event_block_name,"
+        r"|^Setting up planned buffer \d",
         "a log of ExecuTorch, which has no lifetimes of tensors",
         (
             "plan the exported program, or use memplan as the planner when the program is made:",
@@ -99,7 +100,8 @@ _LOGS: Final = (
     (
         r"\bkTfLite(?:ArenaRw|ArenaRwPersistent|MmapRo|Dynamic)\b"
         r"|^Interpreter has \d+ (?:subgraphs?|tensors)|^-+\s*Subgraph-\d+ has \d+ tensors"
-        r"|Inference timings in us|The input model file size \(MB\)",
+        r"|Inference timings in us|The input model file size \(MB\)|\bTfLite\w+Delegate\b"
+        r"|^Number of nodes executed:|^INFO: (?:STARTING!|Loaded model )",
         "a report of TFLite's interpreter, which has no lifetimes of tensors",
         ("plan the model that it ran:", "memplan plan model.tflite"),
     ),
@@ -122,19 +124,22 @@ _LOGS: Final = (
     ),
     (
         r"\[TRT\]|\bTensorRT\b|\btrtexec\b|\[MemUsage(?:Change|Stats)\]"
-        r"|Total (?:Activation|Scratch|Weights|(?:Host|Device) Persistent) Memory",
+        r"|Total (?:Activation|Scratch|Weights|(?:Host|Device) Persistent) Memory"
+        r"|^Engine Layer Information:",
         "a log of TensorRT, which has no lifetimes of tensors",
         ("plan the model that it was built from:", "memplan plan model.onnx"),
     ),
     (
         r"^Network summary for |Accelerator configuration\s|\baccelerator_configuration\b"
         r"|Total (?:SRAM|DRAM|On-chip Flash|Off-chip Flash) used\b|\bEthos_U\d"
-        r"|^Start Time -\s+End Time:|#\s+Tensor Allocation for mem_area|\bNNG Operator\b",
+        r"|^Start Time -\s+End Time:|#\s+Tensor Allocation for mem_area|\bNNG Operator\b"
+        r"|Unsupported TensorFlow Lite semantics for ",
         "a report of Vela, which memplan does not read",
         ("plan the file that Vela wrote:", "memplan plan model_vela.tflite"),
     ),
     (
-        r"\bST Edge AI\b|\bSTM(?:32)?\.?AI\b|X-CUBE-AI|\bstedgeai\b|Exec/report summary",
+        r"\bST Edge AI\b|\bST\.AI\b|Neural Network Tools for STM"
+        r"|\bSTM(?:32)?\.?AI\b|X-CUBE-AI|\bstedgeai\b|Exec/report summary",
         "a report of ST Edge AI, which has no lifetimes of tensors",
         ("plan the model that it was made from:", "memplan plan model.tflite"),
     ),
@@ -267,7 +272,7 @@ NO_MODELS: Final = (
         for encoding, begins in _WIDE
     ),
     ForeignFormat(
-        is_text(r'\{(?s:.{0,2000})"traceEvents"\s*:'),
+        is_text(r'(?:\{(?s:.{0,2000})"traceEvents"|\[\s*\{[^{}]{0,300}"ph")\s*:'),
         "a trace of a profiler (Chrome's format), which has no lifetimes of tensors",
         (
             "name a function that returns a PyTorch module and its inputs, and record a run:",

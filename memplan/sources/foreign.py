@@ -180,6 +180,11 @@ _FORMATS: Final = (
         ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
     ),
     ForeignFormat(
+        is_text(r"\{ lambda\b"),
+        "a jaxpr of JAX, in which buffers have no lifetimes yet",
+        ("let XLA compile it and dump its buffer assignment, then plan that folder:", *XLA_DUMP),
+    ),
+    ForeignFormat(
         is_text(r"HloModule\s"),
         "an HLO program (text), which has no buffer assignment",
         ("let XLA dump both, then plan that folder:", *XLA_DUMP),

@@ -110,6 +110,12 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
         "is an MLIR program (bytecode)",
         "memplan plan dump",
     ),
+    "jaxpr": (
+        "m.txt",
+        lambda: b"{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }\n",
+        "is a jaxpr of JAX",
+        "memplan plan dump",
+    ),
     "HLO": (
         "m.txt",
         lambda: b"HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}\n",
@@ -423,6 +429,44 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
     ),
     "ST": ("report.txt", b"ST Edge AI Core v2.0.0\n", "a report of ST Edge AI", "model.tflite"),
     "OpenVINO": ("log", b"[Step 1/11] Parsing and validating\n", "a log of OpenVINO", "model.xml"),
+    "TFLite, profile": (
+        "log",
+        b"Number of nodes executed: 31\n=== Summary by node type ===\n",
+        "a report of TFLite's interpreter",
+        "model.tflite",
+    ),
+    "TFLite, benchmark": ("log", b"INFO: STARTING!\nINFO: Log", "TFLite's interp", "model.tflite"),
+    "TFLite, delegate": (
+        "log",
+        b"VERBOSE: Replacing 31 out of 31 node(s) with delegate (TfLiteXNNPackDelegate) node\n",
+        "a report of TFLite's interpreter",
+        "model.tflite",
+    ),
+    "ExecuTorch, buffers": (
+        "log",
+        b"Setting up planned buffer 0, size 752640.\n",
+        "a log of ExecuTorch",
+        "memplan plan model.pt2",
+    ),
+    "TensorRT, layers": (
+        "log",
+        b"Engine Layer Information:\nLayer(CaskConvolution): conv1\n",
+        "a log of TensorRT",
+        "model.onnx",
+    ),
+    "Vela, warnings": (
+        "log",
+        b"Warning: Unsupported TensorFlow Lite semantics for RESHAPE 'x'. Placing on CPU\n",
+        "a report of Vela",
+        "_vela.tflite",
+    ),
+    "ST, older": ("log", b" Neural Network Tools for STM32 v1.7.0\n", "ST Edge AI", "model.tflite"),
+    "onnxruntime, profile": (
+        "t.json",
+        b'[{"cat":"Session","pid":1,"tid":1,"dur":10,"ts":1,"ph":"X","name":"n","args":{}}]',
+        "a profiler",
+        "memplan record",
+    ),
     "TVM": ("log", b"TVMError: Check failed: (data) is false\n", "a log of TVM", "model.onnx"),
     "nvidia-smi": ("smi.txt", b"| NVIDIA-SMI 550.54  Driver |\n", "what nvidia-smi", "snapshot"),
     "traceback": (
