@@ -280,8 +280,12 @@ WORDS = torch.arange(6)
         (lambda: Words(shared=False), WORDS),
         (Spare, torch.ones(16, 32)),
         (net, torch.arange(512.0).view(16, 32).sin()),
+        *(
+            (lambda act=act: nn.Sequential(nn.Linear(32, 8), act()), torch.ones(16, 32).cumsum(0))
+            for act in (nn.SiLU, nn.Mish)
+        ),
     ],
-    ids=["shared by modules", "used twice", "spare", "batch norm"],
+    ids=["shared by modules", "used twice", "spare", "batch norm", "silu", "mish"],
 )
 def test_a_step_has_the_gradients_of_backward(make: Callable[[], Any], inputs: Any) -> None:
     """Tests all bits of loss, gradients and buffers, and that the same parameters have none."""

@@ -32,7 +32,9 @@ def training_program(
         The joint graph of AOTAutograd, in the operators that PyTorch runs one by one: operators
         with a kernel are not decomposed. Its inputs include parameters and buffers; its outputs
         are the loss and a gradient for every parameter that `backward()` gives one. So a parameter
-        that the loss does not depend on has none, and one that modules share has one.
+        that the loss does not depend on has none, and one that modules share has one. All bits are
+        those of `backward()`, but for recurrent layers (LSTM, GRU, RNN), which torch itself takes
+        apart as it traces: their results agree to rounding, and they take longer.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def training_program(
             _freeze_without_gradient(program)
             return exported._decompose_exported_program(
                 program,
-                cia_to_decomp={},
+                cia_to_decomp=_keep_whole(),
                 python_decomp_table={},
                 joint_loss_index=0,
                 decompose_custom_triton_ops=False,
@@ -100,3 +102,17 @@ def _freeze_without_gradient(program: Any) -> None:
     for node, copy in zip(nodes, copies, strict=True):
         if id(copy) in without:
             node.meta["val"] = node.meta["val"].detach()
+
+
+def _keep_whole() -> dict[Any, Any]:
+    """Return backward operators that a trace takes apart though PyTorch has kernels for them.
+
+    These two backward operators alone have both a kernel and a rule that takes them apart, which
+    gives other bits.
+    """
+    torch = require("torch", extra="torch")
+    utils = require("torch._export.utils", extra="torch")
+    aten = torch.ops.aten
+    return dict.fromkeys(
+        (aten.silu_backward.default, aten.mish_backward.default), utils._special_op_to_preserve_cia
+    )
