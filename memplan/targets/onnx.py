@@ -235,6 +235,9 @@ class OnnxFile(Writer):
         pattern = not rewritten or held.both[1] <= held.once[1] * _NEAR
         tensors, arena = held.both if pattern else held.once
         how = f"measured with kernel scratch; {tensors} bytes of tensors"
+        load = given.loaded.problem.max_load
+        if load > arena and any(one.blocks for one in graph_of(given).operators):
+            how += f"; with other data up to {load}, as the run took one way through its branches"
         return Written(data, arena, how, run=self._tell(rewritten=rewritten, pattern=pattern))
 
     def _tell(self, *, rewritten: bool, pattern: bool = True) -> str:

@@ -248,6 +248,27 @@ def test_weights_in_other_files_are_fused_too(tmp_path: Path) -> None:
         load(alone, fused=True)
 
 
+def test_a_run_that_takes_the_small_branch_promises_nothing_for_the_other(tmp_path: Path) -> None:
+    """Tests that a measured figure says what the branch needs that did not run."""
+    branches = {
+        "then_branch": onnx.helper.make_graph(
+            [node("Concat", "a a a a", "l", axis=0), node("ReduceSum", "l", "t")],
+            "then",
+            [],
+            [value("t", None)],
+        ),
+        "else_branch": onnx.helper.make_graph(
+            [node("ReduceSum", "a", "e")], "else", [], [value("e", None)]
+        ),
+    }
+    flag = value("c", [], onnx.TensorProto.BOOL)
+    nodes = [node("Exp", "x", "a"), node("If", "c", "z", **branches), node("Neg", "z", "y")]
+    path = saved(model(nodes, [value("x", [64, 64]), flag], [value("y", None)], opset=17), tmp_path)
+    found = mp.arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
+    assert found.arena < 5 * 64 * 64 * 4
+    assert "with other data up to 8" in found.best.written.how
+
+
 REAL = [
     *((f"light/{name}", partial(light, name), {}) for name in LIGHT if "vgg" not in name),
     *((f"{package}/{Path(file).name}", partial(in_wheel, package, file), dims)
