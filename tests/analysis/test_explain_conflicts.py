@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 
 import oracle
@@ -12,12 +11,11 @@ from explained import assert_irreducible, brute_force
 from hypothesis import HealthCheck, assume, given, settings
 from rich.console import Console
 
+from memplan import solvers
 from memplan.analysis.explain import explain
 from memplan.problem import Buffer, Problem
 from memplan.solvers import registry
 from memplan.view.words import explanations
-
-module = importlib.import_module("memplan.analysis.explain")
 
 NEEDED = ("auto", "exact")  # what `explain` asks
 
@@ -26,7 +24,7 @@ NEEDED = ("auto", "exact")  # what `explain` asks
 def solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test twice: with the oracle, and with our solvers."""
     if request.param == "brute force":
-        monkeypatch.setattr(module.solvers, "solve", brute_force)
+        monkeypatch.setattr(solvers, "solve", brute_force)
         return
     for name in NEEDED:
         for constraint in ("conflicts", "groups"):
