@@ -43,14 +43,20 @@ def require_unit(size: int | None, least: int) -> None:
     Raises
     ------
     MemplanError
-        If the size has no unit, and is a small fraction of that.
+        If the size has no unit, and is a small fraction of that; and for no byte at all.
     """
+    if size is not None and size < 1:
+        raise _no_bytes(size)
     bare = isinstance(size, Size) and size.is_bare
     if bare and size is not None and size < _MOST_BARE and max(size * _ABSURD, _LEAST) <= least:
         raise MemplanError(
             f"{size} has no unit, and one buffer alone has {least:,} bytes; write {size}KiB or "
             f"{size}MiB, or {size}B for so few bytes"
         )
+
+
+def _no_bytes(size: int) -> MemplanError:
+    return MemplanError(f"{size} is not a size; there must be at least one byte")
 
 
 def parse_size(size: int | str) -> int:
@@ -66,7 +72,7 @@ def parse_size(size: int | str) -> int:
     """
     if isinstance(size, int):
         if size < 1:
-            raise MemplanError(f"{size} is not a size; there must be at least one byte")
+            raise _no_bytes(size)
         return size
     text = size.strip()
     if _HEX.fullmatch(text):

@@ -127,6 +127,27 @@ def test_a_suffix_of_another_kind_is_refused(
     assert sorted(Path.cwd().iterdir()) == before
 
 
+@pytest.mark.parametrize("size", ["0", "0B", "0KiB"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", MOBILE),
+        ("plan", MOBILE, "-c"),
+        ("inspect", MOBILE, "-c"),
+        ("recompute", GRAPH, "-c"),
+        ("apply", MOBILE, "--c-header", "x.h", "-c"),
+        ("apply", MOBILE, "--bands", "-o", "x.tflite", "-c"),
+    ],
+)
+def test_no_bytes_are_no_capacity(
+    words: tuple[str, ...], size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that nothing is neither asked for its unit nor taken, and no command is named."""
+    said = refused(capsys, *words, size)
+    assert "at least one byte" in said or "must be between 1 and 2^62" in said
+    assert not list(Path.cwd().glob("x.*"))
+
+
 @pytest.mark.parametrize("name", WRITES)
 def test_an_empty_name_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests every command with an output: nothing goes into the folder where it runs."""
