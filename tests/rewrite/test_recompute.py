@@ -404,6 +404,24 @@ class TestRecompute:
         with pytest.raises(mp.PlanError, match=words):
             recompute(graph, 169)
 
+    def test_a_program_that_fits_is_not_called_impossible(self) -> None:
+        """Tests a branch whose inner memory and result are not there at one time."""
+        tensors = [Tensor("x", 64, Kind.INPUT), Tensor("y", 128), Tensor("y in t", 128)]
+        tensors += [Tensor("sin", 128), Tensor("mul", 128), Tensor("out", 128, Kind.OUTPUT)]
+        inner = (Operator("sin", "SIN", (2,), (3,)), Operator("mul", "MUL", (3,), (4,)))
+        branch = Block("t", inner, (), (4,))
+        operators = (
+            Operator("lin", "CONV", (0,), (1,)),
+            Operator("cond", "cond", (1,), (5,), blocks=(branch,)),
+        )
+        views = (View(2, 1, 0), View(4, 5, 0))
+        graph = Graph("branch", tuple(tensors), operators, (0,), (5,), views=views)
+        load = of_graph(graph).problem.max_load
+        with pytest.raises(NoRunsError, match=f"needs {load} bytes and fits as it is") as raised:
+            recompute(graph, load)
+        assert not raised.value.limits.is_impossible
+        assert recompute(graph, 2 * load).peak == load
+
     def test_an_input_that_nothing_reads_is_in_the_floor(self) -> None:
         """Tests that all inputs are there before the first operator."""
         graph = step(2)

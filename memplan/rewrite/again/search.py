@@ -360,7 +360,15 @@ def recompute(
             is_impossible=size < floor or status is Status.INFEASIBLE,
             interrupted=is_stopped(),
         )
-        words = _explain(found, limits, ordered.problem.max_load)
+        load = ordered.problem.max_load
+        if load <= size:
+            # Here an operator with blocks counts as if it held all that it touches at one time.
+            raise _UnfoundError(
+                f"the program needs {load} bytes and fits as it is; re-runs count {floor} "
+                f"for {quoted(limits.floor_operator)} with its blocks, so plan it without re-runs",
+                replace(limits, is_impossible=False),
+            )
+        words = _explain(found, limits, load)
         if size < floor:
             words += blame_operator(question, floor_op)
         raise (NoRunsError if limits.is_impossible else _UnfoundError)(words, limits)
