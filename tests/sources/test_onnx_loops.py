@@ -67,6 +67,15 @@ def test_a_state_that_grows_is_planned_as_in_the_last_round(
     assert given.problem.max_load == found.problem.max_load
 
 
+def test_a_body_without_the_next_state_is_refused(tmp_path: Path) -> None:
+    """Tests a damaged body, which has fewer results than states."""
+    wrong = growing([APPEND])
+    loop = next(each for each in wrong.graph.node if each.op_type == "Loop")
+    del loop.attribute[0].g.output[1]
+    with pytest.raises(FormatError):
+        loaded(tmp_path, wrong)
+
+
 def test_a_state_that_shrinks_is_planned_as_in_the_first_round(tmp_path: Path) -> None:
     """Tests that what is behind the loop is as small as it is after the last round."""
     step = node("Slice", "s from to axis", "s2")

@@ -105,6 +105,8 @@ class Loops:
         ((_, body),) = subgraphs(node)
         states = body.input[2:]
         after = body.output[1 : 1 + len(states)]
+        if len(after) < len(states):
+            return False  # the body is wrong, which is said where the model is read
         if not all(is_known(one.type) for one in (*states, *after)):
             return False
         if path not in self._found:
