@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_programs import chain
+from small_programs import chain, training_step
 
 import memplan as mp
 from memplan import fitting
@@ -81,9 +81,22 @@ def test_bands_have_the_least_work_that_fits() -> None:
         assert found.fits
         assert found.arena <= size
         assert found.extra <= extra
+        assert found.best.extra == min(each.extra for each in found.drafts if each.arena <= size)
         extra = found.extra
         mp.verify(found.planned.problem, found.plan)
         assert found.comparison is None
+
+
+def test_re_runs_add_no_more_work_than_allowed() -> None:
+    """Tests that a program whose re-runs take more is not taken, and that the step says so."""
+    writer, asked = Plain(of_graph(training_step())), {"capacity": 1040, "again": True}
+    allowed = arrange(writer, max_extra=0.06, **asked)
+    assert allowed.fits
+    assert 0 < allowed.extra <= 0.06
+    refused = arrange(writer, max_extra=0.01, **asked)
+    assert not refused.fits
+    assert refused.extra == 0
+    assert refused.steps[-1].words == "none with at most 1% more work"
 
 
 def test_bands_in_a_header_are_for_kernels_of_the_user(tmp_path: Path) -> None:
