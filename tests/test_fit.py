@@ -16,6 +16,7 @@ from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
 from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
+from memplan.pipeline.run import Run
 from memplan.rewrite import find_floor
 from memplan.sizes import parse_size, require_unit, write_size
 from memplan.sources import of_graph
@@ -85,6 +86,18 @@ def test_bands_have_the_least_work_that_fits() -> None:
         extra = found.extra
         mp.verify(found.planned.problem, found.plan)
         assert found.comparison is None
+
+
+def test_a_smaller_arena_at_the_price_of_more_work_is_not_taken() -> None:
+    """Tests the choice between drafts that fit, one that does not apart."""
+    writer = Plain(of_graph(chain(2, 16, 16, 2)))
+    whole = arrange(writer).best
+    run = Run(writer, whole.arena, None, None, {})
+    small = replace(whole, written=replace(whole.written, arena=whole.arena - 1), extra=0.5)
+    run.drafts = [small, whole, replace(small, extra=0.7)]
+    assert run.finish(whole).best is whole
+    run.drafts = [replace(small, extra=0.7), small]
+    assert run.finish(whole).best is small
 
 
 def test_re_runs_add_no_more_work_than_allowed() -> None:
