@@ -15,10 +15,11 @@ from memplan.errors import MemplanError, quoted
 __all__ = ["Size", "parse_rates", "parse_size", "require_unit", "write_size"]
 
 _SIZE: Final = re.compile(
-    r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([kmgtp]?i?b?)", re.ASCII | re.IGNORECASE
+    r"([0-9]{1,40}(?:\.[0-9]{1,20})?) ?([kmgtpe]?i?b?)", re.ASCII | re.IGNORECASE
 )
-_HEX: Final = re.compile(r"0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
-_PREFIXES: Final = "kmgtp"
+_HEX: Final = re.compile(r"0x[0-9a-f]{1,40}", re.ASCII | re.IGNORECASE)
+_PREFIXES: Final = "kmgtpe"
+_MOST: Final = 1 << 62  # bytes; the largest address of a problem
 _MOST_BARE: Final = 1 << 14  # bytes; larger numbers are not meant in another unit
 _ABSURD: Final = 64  # times a size that one buffer alone is larger
 _LEAST: Final = 1 << 12  # bytes of that buffer; examples have smaller ones, and count in units
@@ -68,15 +69,15 @@ def parse_size(size: int | str) -> int:
     Raises
     ------
     MemplanError
-        For what is not a whole number of bytes, or none at all.
+        For what is not a whole number of bytes, or none at all, and for more than 2^62.
     """
     if isinstance(size, int):
         if size < 1:
             raise _no_bytes(size)
-        return size
+        return _within_addresses(size, str(size))
     text = size.strip()
     if _HEX.fullmatch(text):
-        return int(text, 16)
+        return _within_addresses(int(text, 16), text)
     match = _SIZE.fullmatch(text)
     unit = match[2].lower() if match else ""
     if match is None or unit in ("i", "ib"):
@@ -86,9 +87,16 @@ def parse_size(size: int | str) -> int:
     count = Fraction(match[1]) * base**power
     if count.denominator != 1:
         raise MemplanError(f"{quoted(text)} is not a whole number of bytes")
-    found = Size(count)
+    found = Size(_within_addresses(int(count), text))
     found.is_bare = not unit
     return found
+
+
+def _within_addresses(size: int, text: str) -> int:
+    """Return a size; raise `MemplanError` if no problem has so many addresses."""
+    if size > _MOST:
+        raise MemplanError(f"{text} is too large; a size is at most 2^62 bytes (4EiB)")
+    return size
 
 
 def write_size(size: int) -> str:

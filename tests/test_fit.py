@@ -270,9 +270,47 @@ def test_sizes_as_people_write_them(text: str | int, size: int) -> None:
         parse_size("1.0001KB" if size != 7 else "0.3KiB")
 
 
+@pytest.mark.parametrize("text", ["4EiB", "4611686018427387904", "0x4000000000000000", 1 << 62])
+def test_a_size_is_at_most_the_largest_address(text: str | int) -> None:
+    """Tests the largest size, and that larger ones are refused, however they are written."""
+    assert parse_size(text) == 1 << 62
+    for more in ("5EiB", "4611686018427387905", "0x4000000000000001", "9" * 40, (1 << 62) + 1):
+        with pytest.raises(MemplanError, match=f"{more} is too large; a size is at most 2.62"):
+            parse_size(more)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit {m} S",
+        "recompute {m} -c S",
+        "apply {m} --c-header a.h -c S",
+        "plan {m} --memory a=S --memory b=1M",
+        "plan {m} -c S",
+        "plan {m} --reserve 0:S",
+        "inspect {m} -c S",
+    ],
+)
+def test_every_command_refuses_a_size_above_the_largest_address(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that one check serves all options that take a size."""
+    size = str((1 << 62) + 1)
+    assert main([each.format(m=MOBILE).replace("S", size) for each in words.split()]) == 2
+    assert f"{size} is too large; a size is at most 2^62 bytes" in capsys.readouterr().err
+    assert not Path("a.h").exists()
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(1, "1B"), (1000, "1000B"), (1024, "1KiB"), (96 << 10, "96KiB"), (3 << 51, "6PiB")],
+    [
+        (1, "1B"),
+        (1000, "1000B"),
+        (1024, "1KiB"),
+        (96 << 10, "96KiB"),
+        (3 << 51, "6PiB"),
+        (1 << 61, "2EiB"),
+    ],
 )
 def test_a_size_is_written_with_its_unit(size: int, text: str) -> None:
     """Tests that what a sentence suggests is read exactly, and is not asked about."""

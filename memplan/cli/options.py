@@ -559,9 +559,10 @@ def _parse_pins(texts: Sequence[str]) -> dict[str, int | None]:
 def _parse_address(part: str, text: str, form: str) -> int:
     try:
         return parse_bytes(part)
-    except typer.BadParameter:
+    except typer.BadParameter as error:
         hint = "'--pin'" if form.startswith("ID") else "'--reserve'"
-        raise typer.BadParameter(f"{text!r} is not {form}", param_hint=hint) from None
+        message = f"{text!r} is not {form}: {error.message}"
+        raise typer.BadParameter(message, param_hint=hint) from None
 
 
 def _parse_path(text: str) -> dict[str, str]:
