@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def require_offsets(found: Planned) -> None:
     """Refuse to write anything without a plan; exit as `memplan plan` does."""
     if not found.plan.has_offsets:
-        output.message(f"no plan was found ({found.plan.status}); nothing was written")
+        from memplan.view.words.plans import status_text
+
+        output.message(f"{status_text(found.plan, interrupted=False)}; nothing was written")
         raise typer.Exit(output.exit_code(found.plan, interrupted=False))
 
 

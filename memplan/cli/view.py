@@ -269,7 +269,9 @@ def _solve(
         found = plan_model(model, in_place=in_place, solver=solver, **vars(limits))
     output.tell_interrupted(stop.is_set, found.plan.status)
     if not found.plan.has_offsets:
-        output.message(f"{solver} found no plan in time, so it is left out")
+        from memplan.view.words.plans import status_text
+
+        output.message(f"{solver}: {status_text(found.plan, stop.is_set)}; it is left out")
         return None
     chosen = found.loaded if in_place else loaded
     problem = chosen.problem.with_capacity(loaded.problem.capacity)

@@ -198,7 +198,7 @@ def test_pins_that_contradict_a_group(capsys: pytest.CaptureFixture[str]) -> Non
     )
     said = " ".join(told(capsys, "none.json"))
     assert "There is no plan: pins and groups contradict each other." in said
-    assert "No smaller buffer helps: pins and groups contradict each other." in said
+    assert "No capacity helps: pins and groups contradict each other." in said
     assert summary(capsys, "none.json")["planned"]["peak"] is None
 
 

@@ -491,7 +491,8 @@ def test_a_solver_without_a_plan_is_left_out(files: Path, drawn: list[list[panel
     run = memplan(f"view run.json {late} --recorded -o map.png")
     assert (run.exit_code, run.output) == (
         0,
-        "memplan: hill_climb found no plan in time, so it is left out\nmap.png: written\n",
+        "memplan: hill_climb: unknown: the budget ended without a plan and without a proof; "
+        "it is left out\nmap.png: written\n",
     )
     assert [[each.name for each in panels] for panels in drawn] == [["recorded: run.json"]]
     assert memplan(f"view five.csv {late} -o none.png").exit_code == 3

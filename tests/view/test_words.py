@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
+from command_line import FIVE, memplan
 from rich.console import Console, RenderableType
 
 from memplan.analysis.explain import Explanation, SectionAtFault
@@ -70,6 +72,32 @@ def test_a_status_says_what_it_means(
     placed = five_offsets if status.has_plan else None
     plan = Plan.of(five, placed, status=status, lower_bound=bound)
     assert str(plans.status_text(plan, interrupted)).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (f"--alignment {1 << 62}", f'the alignment of buffer "b1" is {1 << 62:,}'),
+        (f"--reserve 0:{1 << 62}", f"a reserved range ends at {1 << 62:,}"),
+    ],
+)
+def test_what_is_too_large_where_no_capacity_was_given(
+    options: str, words: str, tmp_path: Path
+) -> None:
+    """Tests that each command names the number, and speaks of no capacity."""
+    (tmp_path / "five.csv").write_text(FIVE)
+    for command in ("plan", "view -o a.svg", "inspect", "apply --c-header five.h"):
+        if command.startswith("apply") and "reserve" in options:
+            continue
+        done = memplan(*command.split(), "five.csv", *options.split(), cwd=tmp_path)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert f"no plan ends within 2^62 bytes, the most that memplan plans; {words}" in said
+        assert "the capacity" not in said
+        assert "in time" not in said
+    done = memplan("inspect", "five.csv", *options.split(), "-c", "4EiB", cwd=tmp_path)
+    said = " ".join(done.stdout.split())
+    assert "It does not fit, whatever the capacity: no plan ends within 2^62 bytes" in said
+    assert "No capacity helps: no plan ends" in said
 
 
 def test_who_is_live_at_the_peak_of_a_plan(five: Problem) -> None:

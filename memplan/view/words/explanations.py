@@ -21,6 +21,7 @@ from memplan.view.words.parts import (
     OPEN,
     Fact,
     HeldTable,
+    describe_contradiction,
     labels_of,
     list_beside,
     list_facts,
@@ -58,7 +59,7 @@ def explanation(
         The runtime's arena, if the capacity is that of all of it.
     """
     amounts = _amounts(found) if arena is None else _amounts_of_arena(found, arena)
-    parts: list[RenderableType] = [_verdict(found, arena), amounts, *map(Text, advice)]
+    parts: list[RenderableType] = [_verdict(problem, found, arena), amounts, *map(Text, advice)]
     for section in found.sections[:_FULL_SECTIONS]:
         parts += [Text(), _fault(problem, section, most, labels)]
     others = found.sections[_FULL_SECTIONS:]
@@ -69,7 +70,7 @@ def explanation(
     return Group(*parts)
 
 
-def _verdict(found: Explanation, arena: Arena | None) -> Text:
+def _verdict(problem: Problem, found: Explanation, arena: Arena | None) -> Text:
     capacity = exact(found.capacity)
     if arena is not None:
         capacity = f"{exact(arena.capacity)} of arena"
@@ -86,7 +87,7 @@ def _verdict(found: Explanation, arena: Arena | None) -> Text:
     if found.fits:
         return Text(f"It fits into {capacity}.", style=GOOD)
     if found.required is None:
-        text = "It does not fit, whatever the capacity: pins and groups contradict each other."
+        text = f"It does not fit, whatever the capacity: {describe_contradiction(problem)}."
         return Text(text, style=BAD)
     return Text(f"It does not fit into {capacity}.", style=BAD)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from memplan.errors import quoted
 from memplan.notes import Note
 from memplan.problem import Problem
+from memplan.problem.columns import MAX_BYTES
 from memplan.problem.loads import Held
 from memplan.sources.loaded import Beside, Figure, Label, Loaded
 from memplan.sources.tflite.boards import tell_unknown
@@ -32,6 +33,7 @@ __all__ = [
     "Fact",
     "HeldTable",
     "add_up",
+    "describe_contradiction",
     "describe_figure",
     "describe_operators",
     "escape",
@@ -256,6 +258,23 @@ def escape(text: str) -> str:
 def escape_sentence(text: str) -> str:
     """Return a sentence with names in it, with nothing that a terminal obeys."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def describe_contradiction(problem: Problem) -> str:
+    """Return why a problem, of which that is proved, has no plan whatever its capacity."""
+    found = [
+        (max((each.upper for each in problem.reserved), default=0), "a reserved range ends at")
+    ]
+    total = found[0][0]
+    for name, column in (("size", problem.size), ("alignment", problem.alignment)):
+        if len(column):
+            row = int(column.argmax())
+            found.append((int(column[row]), f"the {name} of {problem.label(row)} is"))
+        total += add_up(column)
+    if total <= MAX_BYTES:  # one after the other, all buffers fit
+        return "pins and groups contradict each other"
+    largest, what = max(found)
+    return f"no plan ends within 2^62 bytes, the most that memplan plans; {what} {largest:,}"
 
 
 def add_up(sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:

@@ -24,6 +24,7 @@ from memplan.view.words.parts import (
     Fact,
     HeldTable,
     add_up,
+    describe_contradiction,
     describe_figure,
     labels_of,
     list_facts,
@@ -150,9 +151,16 @@ def _meaning(plan: Plan) -> str:
         case Status.FEASIBLE:
             return "the best plan so far; a smaller peak is not ruled out"
         case Status.INFEASIBLE:
-            return "it is proved that no plan fits the capacity"
+            return _describe_infeasible(plan.problem)
         case Status.UNKNOWN:
             return "the budget ended without a plan and without a proof"
+
+
+def _describe_infeasible(problem: Problem | None) -> str:
+    """Return what is proved of a problem without a plan; also where no capacity was given."""
+    if problem is None or problem.capacity is not None:
+        return "it is proved that no plan fits the capacity"
+    return describe_contradiction(problem)
 
 
 def verified(problem: Problem, plan: Plan) -> Text:

@@ -27,6 +27,7 @@ from memplan.view.words.parts import (
     Fact,
     HeldTable,
     add_up,
+    describe_contradiction,
     describe_figure,
     labels_of,
     list_facts,
@@ -179,7 +180,7 @@ def _describe_plan(found: Inspection) -> tuple[str, str]:
     peak = found.plan.peak
     if peak is None:
         if found.plan.status is Status.INFEASIBLE:
-            return "There is no plan: pins and groups contradict each other.", BAD
+            return f"There is no plan: {describe_contradiction(found.loaded.problem)}.", BAD
         return "No plan was found within the budget.", BAD
     if not found.proved:
         return f"The best plan found needs {exact(peak)}; less is not ruled out.", OPEN

@@ -12,7 +12,13 @@ from memplan.analysis.savings import Change, Savings
 from memplan.graph.fusion import Fusion
 from memplan.problem.columns import NONE
 from memplan.view.units import human, lifetime, percent, plural
-from memplan.view.words.parts import escape, make_name, make_table, quote_name
+from memplan.view.words.parts import (
+    describe_contradiction,
+    escape,
+    make_name,
+    make_table,
+    quote_name,
+)
 
 __all__ = ["describe_savings", "list_missing"]
 
@@ -150,7 +156,7 @@ def list_missing(found: Inspection) -> list[str]:
     if shortage is None or shortage.fits:
         return []
     if shortage.required is None:
-        return ["No smaller buffer helps: pins and groups contradict each other."]
+        return [f"No capacity helps: {describe_contradiction(found.loaded.problem)}."]
     if savings.peak <= shortage.available:
         if shortage.fits is None:
             return ["The load is within the capacity."]
