@@ -15,8 +15,9 @@ from memplan.cli import main
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
-from memplan.pipeline import Comparison, Plain, arrange, plan_in_order
+from memplan.pipeline import Comparison, Plain, Variant, Written, arrange, plan_in_order, run
 from memplan.pipeline.run import Run
+from memplan.planning import Planned
 from memplan.rewrite import find_floor
 from memplan.sizes import parse_size, require_unit, write_size
 from memplan.sources import of_graph
@@ -110,6 +111,48 @@ def test_re_runs_add_no_more_work_than_allowed() -> None:
     assert not refused.fits
     assert refused.extra == 0
     assert refused.steps[-1].words == "none with at most 1% more work"
+
+
+class Slow(Plain):
+    """Programs that need 1,041 bytes, and take ten seconds to write and measure."""
+
+    def write(self, given: Variant, planned: Planned) -> Written:
+        """Let ten seconds pass."""
+        Clock.now += 10
+        return replace(super().write(given, planned), arena=1041)
+
+
+class Clock:
+    """A clock that runs only where a program is written."""
+
+    now = 0.0
+
+    @staticmethod
+    def perf_counter() -> float:
+        """Return the seconds."""
+        return Clock.now
+
+
+@pytest.mark.parametrize(("timeout", "tried"), [(15.0, 1), (1000.0, 3)])
+def test_no_more_re_runs_are_measured_after_the_time(
+    monkeypatch: pytest.MonkeyPatch, timeout: float, tried: int
+) -> None:
+    """Tests that re-runs are written once where no time is left, and tried again where there is."""
+    monkeypatch.setattr(run, "time", Clock)
+    writer, asked = Slow(of_graph(training_step())), {"capacity": 1040, "again": True}
+    found = arrange(writer, timeout=timeout, max_extra=9.0, order=False, bands=False, **asked)
+    assert sum(each.variant.again is not None for each in found.drafts) == tried
+
+
+@pytest.mark.parametrize(("timeout", "tried"), [(15.0, 1), (1000.0, 3)])
+def test_no_more_bands_are_measured_after_the_time(
+    monkeypatch: pytest.MonkeyPatch, timeout: float, tried: int
+) -> None:
+    """Tests that the most promising bands are written, and others only while there is time."""
+    monkeypatch.setattr(run, "time", Clock)
+    writer = Slow(of_graph(chain(2, 16, 16, 2)), trials=3)
+    found = arrange(writer, timeout=timeout, order=False, bands=True, max_extra=9.0)
+    assert sum(each.point is not None for each in found.drafts) == tried
 
 
 def test_bands_in_a_header_are_for_kernels_of_the_user(tmp_path: Path) -> None:

@@ -79,6 +79,12 @@ class Run:
             return 0.0
         return None if self._until is None else max(self._until - time.perf_counter(), 0.0) / parts
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether no time is left: what each lever found first is then all that is written."""
+        left = self._left(1)
+        return left is not None and left <= 0
+
     @contextmanager
     def aim(self, capacity: int | None, parts: int) -> Iterator[None]:
         """Look for what fits, in one of so many parts of what is left of the time."""
@@ -267,7 +273,11 @@ class Run:
                 break
             made = draft(self._writer.put_again(self._given, found), found)
             over = made.arena - self._capacity
-            if over <= 0 or (not made.planned.plan.has_offsets and self._writer.takes_offsets):
+            if (
+                over <= 0
+                or self._is_over
+                or (not made.planned.plan.has_offsets and self._writer.takes_offsets)
+            ):
                 break
             load -= over
             if load < 1:
@@ -290,6 +300,8 @@ class Run:
             beside = plain.arena - (plain.planned.plan.peak or 0)
         first, spare = self._list_points(max_extra, beside, plain.arena)
         for at, point in enumerate((*first, *spare)):
+            if at and self._is_over:  # the next ones too would be written, and measured
+                break
             if at >= len(first) and not (self._drop_different() or self._must_go_on()):
                 break
             made = self._draft_bands(plain, point, in_place, None)

@@ -65,6 +65,7 @@ _NO_PATTERN: Final = (
 )
 _UNMEASURED: Final = "the load of its nodes, not measured"
 _NEAR: Final = 1.01  # a memory pattern that needs so much more is still taken
+_SESSIONS: Final = 3  # of one model, as not each of them makes the same memory pattern
 
 
 def reorder(
@@ -231,6 +232,7 @@ class OnnxFile(Writer):
             load = lay_out_again(given.loaded, in_place=False).problem.max_load
             return Written(tried[0], load, _UNMEASURED, run=self._tell(rewritten=rewritten))
         data, held = min(measured, key=lambda each: each[1].once[::-1])
+        held = self._measure_again(data, held)
         # What the runtime lays out after the first run may have gaps, but a file as it is has them.
         pattern = not rewritten or held.both[1] <= held.once[1] * _NEAR
         tensors, arena = held.both if pattern else held.once
@@ -266,6 +268,23 @@ class OnnxFile(Writer):
                 default = self._fused is not None
                 self._measured[data] = measure_file(path, self._shapes, default=default)
         return self._measured[data]
+
+    def _measure_again(self, data: bytes, held: Held) -> Held:
+        """Return the most that sessions need whose memory pattern has no gaps, or the first gaps.
+
+        Onnxruntime makes another pattern of the same model in other sessions: one of two for `nmp`
+        of basic-pitch, of 49 and of 80 MB. Without a pattern all need the same.
+        """
+        sessions = 1 if self._fused is None else _SESSIONS
+        while sessions > 1 and held.both[1] <= held.once[1] * _NEAR:
+            sessions -= 1
+            self._measured.pop(data)
+            other = self._measure(data)
+            if other is None:
+                break
+            held = held._replace(both=max(held.both, other.both, key=lambda both: both[1]))
+        self._measured[data] = held
+        return held
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
         """See `memplan.pipeline.Writer`."""

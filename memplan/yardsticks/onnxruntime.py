@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
-_TIMEOUT: Final = 20.0  # seconds
+_TIMEOUT: Final = 20.0  # seconds of the processor
 
 
 class Held(NamedTuple):
@@ -100,7 +100,7 @@ def measure(path: Path, options: Options) -> Figure | None:
         operators are fused; `what` adds the bytes in use with scratch of kernels, both without
         fusions, and, if the two orders have different loads, those in
         the order of the file. `None` if the runtime is not installed, rejects the model, or needs
-        longer than 20 seconds.
+        longer than 20 seconds of the processor.
     """
     if find_spec("onnxruntime") is None:
         return None

@@ -27,9 +27,10 @@ from memplan.sources.onnx import fused as fusing
 from memplan.sources.onnx import read_bytes
 from memplan.sources.onnx.fused import fuse
 from memplan.sources.options import Options
+from memplan.targets import onnx as targets_onnx
 from memplan.targets._onnx_hold import hold
 from memplan.targets.onnx import HOW_TO_RUN, OnnxFile
-from memplan.yardsticks.onnxruntime import find_shapes, measure_difference, measure_file
+from memplan.yardsticks.onnxruntime import Held, find_shapes, measure_difference, measure_file
 
 pytestmark = pytest.mark.slow
 
@@ -267,6 +268,29 @@ def test_a_run_that_takes_the_small_branch_promises_nothing_for_the_other(tmp_pa
     found = mp.arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
     assert found.arena < 5 * 64 * 64 * 4
     assert "with other data up to 8" in found.best.written.how
+
+
+def test_memory_patterns_that_change_from_session_to_session_promise_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a pattern with gaps in the last session counts, though others had none."""
+    nodes = [node("Exp", "x", "a"), node("MatMul", "a x", "b"), node("Neg", "b", "y")]
+    path = saved(model(nodes, [value("x", [64, 64])], [value("y", None)], opset=17), tmp_path)
+    asked = []
+
+    def measure(file: Path, *_: Any, **__: Any) -> Held:
+        asked.append(file.read_bytes())
+        gaps = 80_000 * (asked.count(asked[-1]) == 3)
+        return Held("1", {}, (40_000, 41_000), (40_000 + gaps, 41_000 + gaps))
+
+    monkeypatch.setattr(targets_onnx, "measure_file", measure)
+    found = mp.arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
+    held = {each.written.data: each.written for each in found.drafts}
+    for data, written in held.items():
+        rewritten = data != path.read_bytes()
+        assert asked.count(data) == 3
+        assert written.arena == (41_000 if rewritten else 121_000)
+        assert ("mem_pattern" in written.run) == rewritten
 
 
 REAL = [
