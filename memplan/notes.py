@@ -11,7 +11,7 @@ __all__ = ["Code", "Note"]
 class Code(StrEnum):
     """What a note is about; docs/sources.md lists them for users."""
 
-    ARENA_UNMEASURED = "arena-unmeasured"  # a budget was compared with a part of the arena only
+    ARENA_UNMEASURED = "arena-unmeasured"  # a capacity was compared with a part of the arena only
     AUTOCAST_ASSUMED = "autocast-assumed"  # autocast keeps casts of weights in its cache
     BLOCK_LIMIT = "block-limit"  # a block is larger than the host's limit on blocks
     BRANCH_DROPPED = "branch-dropped"  # a branch that cannot run at these sizes is not planned

@@ -32,14 +32,14 @@ def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
     return tuple(dict.fromkeys((*kept, *applied.notes)))
 
 
-def check_budget(budget: int | None, peak: int) -> None:
-    """Refuse a plan above the budget for the arena; a later check counts what TFLM adds to it."""
+def check_capacity(capacity: int | None, peak: int) -> None:
+    """Refuse a plan above the capacity for the arena; a later check counts what TFLM adds to it."""
     from memplan.errors import CapacityError
 
-    if budget is not None and peak > budget:
+    if capacity is not None and peak > capacity:
         raise CapacityError(
-            f"the plan needs {peak} bytes, {peak - budget} more than the budget of {budget}: "
-            "nothing was written"
+            f"the plan alone needs {peak} bytes, {peak - capacity} more than the capacity of "
+            f"{capacity}: nothing was written"
         )
 
 

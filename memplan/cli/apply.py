@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memplan.cli import arranged, fit, options, output, reading
-from memplan.cli.applied import check_budget, require_offsets, show
+from memplan.cli.applied import check_capacity, require_offsets, show
 from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
@@ -79,15 +79,15 @@ def command(
             "--plan", metavar="PLAN", help="Use this plan instead of a new one.", callback=keep
         ),
     ] = None,
-    budget: Annotated[
+    capacity: Annotated[
         int | None,
         typer.Option(
             "--capacity",
             "-c",
             parser=options.parse_bytes,
             metavar="SIZE",
-            help="Write nothing if more memory than this is needed. For a TFLite model, the whole "
-            "arena of TensorFlow Lite Micro counts.",
+            help="Write nothing if more memory than this is needed. For a header in C, the plan "
+            "counts; for a TFLite model or its shim, the whole arena of TensorFlow Lite Micro.",
         ),
     ] = None,
     alignment: options.Alignment = 1,
@@ -133,7 +133,7 @@ def command(
     _check_kind(input, out)
     for each in (header, shim):
         output.check_suffix(each, dict.fromkeys(_HEADERS, "a header"))
-    if recompute and budget is None:
+    if recompute and capacity is None:
         raise typer.BadParameter("it needs --capacity", param_hint="'--recompute'")
     if rewriting.pure and not (order or bands or recompute):
         message = "it needs --order, --recompute or --bands"
@@ -163,7 +163,8 @@ def command(
     board = on.find()
     if board is not None and paths.path:
         raise typer.BadParameter("it is of one path; leave out --path", param_hint="'--board'")
-    with fit.naming_fit(input, budget, dim, on):
+    alone = None if header is None or model or shim else header
+    with fit.naming_fit(input, capacity, dim, on, alone):
         if bands or order or recompute:
             if shim or plan or paths.path or (bands and (order or alignment > 1)):
                 message = "leave out --shim, --plan, --path, and with --bands --alignment, --order"
@@ -183,17 +184,22 @@ def command(
                 order=order or recompute or (not header and detect(input) == "tflite"),
                 again=recompute,
                 bands=bands,
-                capacity=budget,
+                capacity=capacity,
                 **vars(limits),
             )
         elif paths.path:
             if model or shim or plan or not header:
                 message = "plans of paths need --c-header alone"
                 raise typer.BadParameter(message, param_hint="'--path'")
-            _write_paths(input, reading_options, paths, limits, header, name, budget)
+            _write_paths(input, reading_options, paths, limits, header, name, capacity)
         else:
             asked = {"--output": model, "--c-header": header, "--shim": shim}
-            _write_plan(input, reading_options, asked, plan, limits, budget, name, board)
+            _write_plan(input, reading_options, asked, plan, limits, capacity, name, board)
+    if alone is not None and capacity is not None and detect(input) == "tflite":
+        output.line(
+            "counted the plan alone, as a header is for a runtime of yours; with --output or "
+            "--shim, the whole arena of TensorFlow Lite Micro counts"
+        )
 
 
 def _check_kind(input: str, out: str | None) -> None:
@@ -212,7 +218,7 @@ def _write_plan(
     asked: Mapping[str, str | None],
     plan: str | None,
     limits: options.Limits,
-    budget: int | None,
+    capacity: int | None,
     name: str | None,
     board: Board | None,
 ) -> None:
@@ -227,8 +233,8 @@ def _write_plan(
 
         require_library(load(Path(input)))
     tflite = bool(model or shim)
-    chosen = _make_plan(input, reading_options, plan, limits, budget, tflite=tflite, board=board)
-    check_budget(budget, chosen.plan.peak or 0)
+    chosen = _make_plan(input, reading_options, plan, limits, capacity, tflite=tflite, board=board)
+    check_capacity(capacity, chosen.plan.peak or 0)
     outputs: dict[str, bytes] = {}
     applied = None
     if model or shim:
@@ -243,7 +249,7 @@ def _write_plan(
             Path(input),
             target,
             stored,
-            budget,
+            capacity,
             allow_refused=allowed,
             board=board,
             as_file=bool(model),
@@ -271,12 +277,12 @@ def _make_plan(
     model: options.Model,
     plan: str | None,
     limits: options.Limits,
-    budget: int | None,
+    capacity: int | None,
     *,
     tflite: bool,
     board: Board | None,
 ) -> Planned:
-    """Return the one plan of all outputs, and ask for the unit of the budget before."""
+    """Return the one plan of all outputs, and ask for the unit of the capacity before."""
     from memplan import formats
     from memplan.errors import MemplanError
     from memplan.planning import Planned, layout_of, plan_model
@@ -295,10 +301,10 @@ def _make_plan(
 
         found = plan_file(Path(input), given, board=board)
         reading.refuse_notes(input, found.notes if model.strict else ())
-        reading.require_unit(budget, found.loaded)
+        reading.require_unit(capacity, found.loaded)
         return found
     loaded = reading.read_input(input, model=model, board=board)
-    reading.require_unit(budget, loaded)
+    reading.require_unit(capacity, loaded)
     if given is not None:
         return Planned(layout_of(loaded, given, in_place=True), given)
     with stoppable() as stop:
@@ -315,7 +321,7 @@ def _write_paths(
     limits: options.Limits,
     header: str,
     name: str | None,
-    budget: int | None,
+    capacity: int | None,
 ) -> None:
     """Write one header with the plans of several paths."""
     from memplan import formats
@@ -324,11 +330,11 @@ def _write_paths(
     from memplan.view.words import paths as words
 
     loaded = reading.read_input(input, model=model)
-    reading.require_unit(budget, loaded)
+    reading.require_unit(capacity, loaded)
     asked = paths.arguments(limits.nodes)
     found = plan_paths(loaded, **asked, in_place=model.in_place, timeout=limits.timeout)
     output.tell_interrupted(found.interrupted, "the best so far")
-    check_budget(budget, found.peak)
+    check_capacity(capacity, found.peak)
     formats.write_files({header: write_paths_header(found, name=name).encode()})
     output.tell_written(header)
     output.console().print(words.describe_paths(found))

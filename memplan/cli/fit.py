@@ -167,9 +167,16 @@ def _name_command(path: str, capacity: int, dim: list[str] | None, *more: str) -
 
 @contextmanager
 def naming_fit(
-    path: str, capacity: int | None, dim: list[str] | None, on: options.OnBoard
+    path: str,
+    capacity: int | None,
+    dim: list[str] | None,
+    on: options.OnBoard,
+    header: str | None = None,
 ) -> Iterator[None]:
-    """Let an error about a capacity that is too small name the command that tries everything."""
+    """Let an error about a capacity that is too small name the command that tries everything.
+
+    `header` is the only file that is written: what counts for it is the plan, in `fit` too.
+    """
     from memplan.errors import CapacityError
 
     try:
@@ -178,7 +185,7 @@ def naming_fit(
         loaded = reading.read_input(path, options.Model(dim, runtime=False))
         if loaded.graph is None or capacity is None:
             raise
-        given = {"--board": on.board, "--kernels": on.kernels}
+        given = {"--board": on.board, "--kernels": on.kernels, "-o": header}
         more = [word for pair in given.items() if pair[1] is not None for word in pair]
         advice = _name_command(path, capacity, dim, *map(str, more))
         raise CapacityError(f"{error}; {advice}") from None

@@ -237,7 +237,7 @@ class Arranged:
         limit = "" if max_extra is None else f" with at most {max_extra:.0%} more work"
         raise CapacityError(
             f"{self.name}: the smallest arena found has {self.arena} bytes{limit}, "
-            f"{self.arena - self.capacity} more than the budget of {self.capacity}"
+            f"{self.arena - self.capacity} more than the capacity of {self.capacity}"
             f"{self.explain()}: nothing was written"
         )
 

@@ -16,7 +16,7 @@ __all__ = ["put_in_bands"]
 
 
 def put_in_bands(
-    program: Any, *, max_extra: float = MAX_EXTRA, budget: int | None = None
+    program: Any, *, max_extra: float = MAX_EXTRA, capacity: int | None = None
 ) -> Arranged:
     """Let a program compute its large pictures in bands, where this needs less memory.
 
@@ -31,7 +31,7 @@ def put_in_bands(
         `run_decompositions()` makes others of them.
     max_extra
         The most work that may be added, as a share of the multiplications of the program.
-    budget
+    capacity
         Bytes that are enough: the least work within them is chosen. Without it, the least memory.
 
     Returns
@@ -47,7 +47,7 @@ def put_in_bands(
         If no bands are within the budget, or torch is not installed.
     """
     writer = FxProgram.of(program)
-    found = arrange(writer, bands=True, max_extra=max_extra, capacity=budget).require_whole()
+    found = arrange(writer, bands=True, max_extra=max_extra, capacity=capacity).require_whole()
     found.require_fit(max_extra)
     return writer.change(found)
 

@@ -26,7 +26,7 @@ def put_in_bands(
     options: Options | None = None,
     *,
     max_extra: float = MAX_EXTRA,
-    budget: int | None = None,
+    capacity: int | None = None,
     fused: bool = True,
 ) -> Arranged:
     """Write a model that computes its large pictures in bands, where this needs less memory.
@@ -42,7 +42,7 @@ def put_in_bands(
         See `memplan.load`.
     max_extra
         The most work that may be added, as a share of the multiplications of the model.
-    budget
+    capacity
         Bytes that are enough: the least work within them is chosen. Without it, the least memory.
     fused
         See `memplan.targets.onnx.OnnxFile`.
@@ -55,7 +55,7 @@ def put_in_bands(
         If no bands are within the budget, and if the library `onnx` is missing.
     """
     writer = OnnxFile(Path(path), options, takes_offsets=False, fused=fused)
-    found = arrange(writer, in_place=True, bands=True, max_extra=max_extra, capacity=budget)
+    found = arrange(writer, in_place=True, bands=True, max_extra=max_extra, capacity=capacity)
     found.require_fit(max_extra)
     if out is not None:
         write_files({str(out): found.data})

@@ -18,6 +18,7 @@ from memplan.formats.trace_json import write_trace
 from memplan.graph import lay_out
 from memplan.planning import Planned, plan_model
 from memplan.rewrite.bands.cutting import cut_region
+from memplan.sources import load
 from memplan.sources.graph_json import write_graph
 from memplan.sources.tflite.model import parse
 from memplan.targets.tflite_micro import Applied
@@ -72,9 +73,37 @@ def test_a_budget_that_does_not_hold(model: Path, capsys: pytest.CaptureFixture[
     out = model.with_name("planned.tflite")
     assert run(model, "-o", out, "--capacity", 1) == 1
     said = capsys.readouterr().err
-    assert "more than the budget of 1: nothing was written; memplan fit " in said
+    assert "more than the capacity of 1: nothing was written; memplan fit " in said
     assert ".tflite 1B tries results in place, another order, and bands" in said
     assert not out.exists()
+
+
+@pytest.mark.parametrize("lever", [[], ["--order"], ["--bands"]])
+def test_what_counts_for_a_header(
+    lever: list[str], model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that a header holds the capacity against the plan alone, and says so; so does fit."""
+    header = model.with_name("plan.h")
+    peak = plan_model(load(model)).plan.peak
+    assert peak is not None
+    assert run(model, "--c-header", header, "-c", peak, *lever) == 0
+    assert (
+        "counted the plan alone, as a header is for a runtime of yours" in capsys.readouterr().out
+    )
+    header.unlink()
+    if lever:
+        return
+    assert run(model, "--c-header", header, "-c", peak - 1) == 1
+    said = capsys.readouterr().err
+    assert f"the plan alone needs {peak} bytes, 1 more than the capacity of {peak - 1}" in said
+    assert f"B -o {header} tries" in said
+    assert not header.exists()
+    words = ["fit", str(model), f"{peak}B", "-o", str(header)]
+    assert main(words) == 0
+    assert header.exists()
+    capsys.readouterr()
+    assert run(model, "--c-header", header) == 0
+    assert "counted" not in capsys.readouterr().out
 
 
 def test_the_shim(model: Path) -> None:
@@ -143,7 +172,7 @@ def test_a_budget_is_for_every_output(
     """Tests that headers and shims are held to it, too."""
     for option in ("--c-header", "--shim"):
         assert run(model, option, tmp_path / "plan.h", "--capacity", 1) == 1
-        assert "more than the budget of 1: nothing was written" in capsys.readouterr().err
+        assert "more than the capacity of 1: nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "plan.h").exists()
 
 
@@ -201,7 +230,9 @@ def test_a_header_of_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     header = tmp_path / "plan.h"
     words = ["apply", str(program), "--c-header", str(header), "--path", "all"]
     assert main([*words, "--capacity", "499"]) == 1
-    assert "the plan needs 500 bytes, 1 more than the budget of 499" in capsys.readouterr().err
+    assert (
+        "the plan alone needs 500 bytes, 1 more than the capacity of 499" in capsys.readouterr().err
+    )
     assert not header.exists()
     assert main([*words, "--capacity", "500"]) == 0
     printed = " ".join(capsys.readouterr().out.split())  # the sentence may be wrapped

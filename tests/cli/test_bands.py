@@ -89,7 +89,7 @@ def test_a_budget_that_cannot_be_met(
     assert main(asked) == 1
     said = capsys.readouterr().err
     assert "the smallest arena found has" in said
-    assert "more than the budget of 20480" in said
+    assert "more than the capacity of 20480" in said
     assert "hold" in said
     assert not out.exists()
 

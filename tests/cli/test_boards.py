@@ -62,7 +62,7 @@ def test_what_is_written_is_for_the_board(capsys: pytest.CaptureFixture[str]) ->
     sentence = "are enough for the whole model, computed for esp32-s3 with esp-nn kernels"
     assert any(line.startswith("arena 50,320 ") and sentence in line for line in lines)
     assert "this model and esp32-s3 with esp-nn kernels only" in Path("a.h").read_text()
-    reason = "needs 50320 bytes, 16 more than the budget of 50304"
+    reason = "needs 50320 bytes, 16 more than the capacity of 50304"
     said = refused(capsys, "apply", WAKE, "-o", "b.tflite", "-c", "50304", *on, code=1)
     assert reason in said
     assert f"memplan fit {WAKE} 50304B --board esp32-s3 tries" in said

@@ -122,7 +122,7 @@ def test_old_names_still_work(five: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == old
     for words in (["--arena-budget", "11"], ["--arena-budget=11"], ["--capacity", "11"]):
         assert main(["apply", five, "--c-header", "five.h", *words]) == 1
-        assert "more than the budget of 11" in capsys.readouterr().err
+        assert "more than the capacity of 11" in capsys.readouterr().err
     assert main(["apply", five, "--stripes", "--bands", "--c-header", "a.h"]) == 2
     assert "no operators" in capsys.readouterr().err
     assert main(["plan", "--", "--stripes"]) == 2

@@ -155,15 +155,15 @@ def test_the_least_work_within_a_budget() -> None:
     x = torch.randn(1, 3, 64, 64)
     least = target.put_in_bands(export(network(), x), max_extra=0.5)
     budget = (least.peak + least.given_peak) // 2
-    found = target.put_in_bands(export(network(), x), max_extra=0.5, budget=budget)
+    found = target.put_in_bands(export(network(), x), max_extra=0.5, capacity=budget)
     assert least.peak < found.peak <= budget
     assert found.extra < least.extra
     program = export(network(), x)
     nodes = [node.name for node in program.graph.nodes]
     with pytest.raises(
-        MemplanError, match=r"found has \d+ bytes .* \d+ more than the budget of 10: "
+        MemplanError, match=r"found has \d+ bytes .* \d+ more than the capacity of 10: "
     ):
-        target.put_in_bands(program, max_extra=0.5, budget=10)
+        target.put_in_bands(program, max_extra=0.5, capacity=10)
     assert [node.name for node in program.graph.nodes] == nodes
 
 

@@ -292,16 +292,18 @@ def test_the_least_work_within_a_budget(tmp_path: Path) -> None:
     path = save(network(), tmp_path)
     least = target.put_in_bands(path, max_extra=0.5, fused=False)
     budget = (least.peak + least.given_peak) // 2
-    found = target.put_in_bands(path, max_extra=0.5, budget=budget, fused=False)
+    found = target.put_in_bands(path, max_extra=0.5, capacity=budget, fused=False)
     assert least.peak < found.peak <= budget
     assert found.extra < least.extra
-    assert target.put_in_bands(path, budget=found.given_peak, fused=False).data == path.read_bytes()
+    assert (
+        target.put_in_bands(path, capacity=found.given_peak, fused=False).data == path.read_bytes()
+    )
     with pytest.raises(
-        MemplanError, match=r"found has \d+ bytes .* \d+ more than the budget of 10: "
+        MemplanError, match=r"found has \d+ bytes .* \d+ more than the capacity of 10: "
     ):
-        target.put_in_bands(path, max_extra=0.5, budget=10, fused=False)
+        target.put_in_bands(path, max_extra=0.5, capacity=10, fused=False)
     with pytest.raises(MemplanError, match=r"at most 0% more work, .* holds? it up"):
-        target.put_in_bands(path, max_extra=0.0, budget=10, fused=False)
+        target.put_in_bands(path, max_extra=0.0, capacity=10, fused=False)
 
 
 def test_sizes_that_are_open_are_written(tmp_path: Path) -> None:
@@ -383,7 +385,7 @@ def test_a_batch_is_whole(tmp_path: Path) -> None:
     assert found.frontier is not None
     assert found.frontier.uncut.operators[0].why_whole == "its result has a batch of 2"
     with pytest.raises(MemplanError, match="has a batch of 2"):
-        target.put_in_bands(path, budget=1, fused=False)
+        target.put_in_bands(path, capacity=1, fused=False)
 
 
 REAL = {

@@ -221,8 +221,8 @@ def test_a_budget_that_does_not_hold_is_said_in_bytes(tmp_path: Path) -> None:
     """Tests that the error says by how much, and that an old file stays."""
     path, out = small(tmp_path), tmp_path / "out.tflite"
     out.write_bytes(b"old")
-    with pytest.raises(MemplanError, match="needs 128 bytes, 28 more than the budget of 100"):
-        apply(path, out, arena_budget=100)
+    with pytest.raises(MemplanError, match="needs 128 bytes, 28 more than the capacity of 100"):
+        apply(path, out, capacity=100)
     assert out.read_bytes() == b"old"
 
 
@@ -231,9 +231,9 @@ def test_a_budget_counts_all_of_the_arena(tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro")
     path, out = small(tmp_path), tmp_path / "out.tflite"
     with pytest.raises(MemplanError, match="smallest arena that TFLM accepts needs"):
-        apply(path, out, arena_budget=128)
+        apply(path, out, capacity=128)
     assert not out.exists()
-    applied = apply(path, out, arena_budget=1 << 16)
+    applied = apply(path, out, capacity=1 << 16)
     assert applied.arena == minimal_arena(out)
 
 

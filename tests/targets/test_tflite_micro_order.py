@@ -176,7 +176,7 @@ def test_the_command_says_both_arenas(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         code = 1 if options == ("--capacity", "2KiB") else 2
         assert run(*command, "--order", *options) == code, options
-    assert "more than the budget of 2048" in capsys.readouterr().err
+    assert "more than the capacity of 2048" in capsys.readouterr().err
     assert run(*command, "--pure", "NEG") == 2
     assert not out.exists()
     assert run(*command, "--order") == 0
@@ -189,7 +189,7 @@ def test_a_budget_holds_for_the_order_that_is_written(tmp_path: Path) -> None:
     path, out = saved(fan(), tmp_path), tmp_path / "out.tflite"
     smallest = apply_in_order(path, out)
     assert apply_in_order(path, out, capacity=smallest.arena).data == smallest.data
-    with pytest.raises(MemplanError, match="more than the budget"):
+    with pytest.raises(MemplanError, match="more than the capacity"):
         apply_in_order(path, out, capacity=smallest.arena - 16)
 
 

@@ -25,7 +25,7 @@ def apply(
     out: Path,
     *,
     plan: Plan | None = None,
-    arena_budget: int | None = None,
+    capacity: int | None = None,
     in_place: bool = False,
     replan: bool = False,
     overwrite: bool = False,
@@ -46,10 +46,10 @@ def apply(
     plan
         A plan of this model, with or without in-place choices; `None` makes the one that
         `memplan.plan_model` makes.
-    arena_budget
+    capacity
         Bytes that the arena may have. Where tflite-micro is installed, the smallest whole arena is
-        measured; elsewhere only its head is computed and compared with the budget, and a note says
-        so.
+        measured; elsewhere only its head is computed and compared with the capacity, and a note
+        says so.
     in_place
         Whether results may be written over inputs that are not needed any more, where the kernel
         allows it (`memplan.sources.tflite.kernels.IN_PLACE` says which and why). This includes
@@ -75,7 +75,7 @@ def apply(
     PlanError
         If the plan does not fit this model; the sentence says what differs.
     MemplanError
-        If the plan exceeds the budget (the sentence says by how many bytes), TFLM refuses the
+        If the plan exceeds the capacity (the sentence says by how many bytes), TFLM refuses the
         model, there is no plan in time, or a library is missing. Then no file has been written.
     """
     if out.exists() and model.exists() and out.samefile(model) and not overwrite:
@@ -91,7 +91,7 @@ def apply(
             nodes=nodes,
             board=board,
         ).plan
-    applied, data = patch(model, out, plan, arena_budget, allow_refused=allow_refused, board=board)
+    applied, data = patch(model, out, plan, capacity, allow_refused=allow_refused, board=board)
     write_bytes(out, data)
     return applied
 
@@ -100,7 +100,7 @@ def patch(
     model: Path,
     out: Path,
     plan: Plan,
-    arena_budget: int | None = None,
+    capacity: int | None = None,
     *,
     allow_refused: bool = False,
     board: Board | None = None,
@@ -110,7 +110,7 @@ def patch(
 
     Parameters
     ----------
-    model, out, plan, arena_budget, allow_refused, board
+    model, out, plan, capacity, allow_refused, board
         See `apply`.
     as_file
         Whether the bytes will be used, and not only a header beside the model: no file can place
@@ -124,7 +124,7 @@ def patch(
     made = plan_file(model, plan, board=board)
     options = Options(board=board)
     writer = TfliteMicro(
-        model, out, options, allow_refused=allow_refused, head_only=True, budget=arena_budget
+        model, out, options, allow_refused=allow_refused, head_only=True, capacity=capacity
     )
     if as_file:
         writer.require_scratch_in_place(made)

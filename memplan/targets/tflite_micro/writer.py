@@ -72,7 +72,7 @@ class Applied:
         TFLM finds no room for scratch at its place in the plan.
     arena
         The smallest whole arena with which TFLM accepts the model, on this machine or a board, if
-        there was a budget and it could be found; else `None`.
+        there was a capacity and it could be found; else `None`.
     how
         How that arena is known.
     unknown
@@ -87,7 +87,7 @@ class Applied:
     kept
         The number of tensors that keep their offset from the old file.
     notes
-        What was assumed when the model was read, and which part of a budget was not checked.
+        What was assumed when the model was read, and which part of a capacity was not checked.
     """
 
     path: Path
@@ -129,10 +129,10 @@ class TfliteMicro(Writer):
     head_only
         Whether the head of the arena counts, which is what a plan can make smaller, and not what
         TFLM needs beside it.
-    budget
+    capacity
         Bytes that the arena may have: what needs more is refused. Where tflite-micro is installed,
         the smallest whole arena is measured; elsewhere only its head is computed and compared with
-        the budget, and a note says so.
+        the capacity, and a note says so.
     """
 
     trials = 4
@@ -146,12 +146,12 @@ class TfliteMicro(Writer):
         *,
         allow_refused: bool = False,
         head_only: bool = False,
-        budget: int | None = None,
+        capacity: int | None = None,
     ) -> None:
         self.name = str(model)
         self._path, self._out = model, out or model
         self._options = options or Options()
-        self._allow_refused, self._head_only, self._budget = allow_refused, head_only, budget
+        self._allow_refused, self._head_only, self._capacity = allow_refused, head_only, capacity
         self._models: dict[bytes, Model] = {}  # by file: what is in it
         self._before: Figure | None = None  # the head of the arena for the model as it is
         self._given_arena: int | None = None  # its whole arena
@@ -222,17 +222,17 @@ class TfliteMicro(Writer):
             notes = join_notes(planned.notes, (after,))
             refused = self._find_refusal(notes)
             arena = given_arena = None
-            if self._budget is not None:
+            if self._capacity is not None:
                 self._require("the plan with kernel scratch", after.bytes)
-            if refused is None and (self._budget is not None or not self._head_only):
+            if refused is None and (self._capacity is not None or not self._head_only):
                 arena = self._find_arena(trial, made)
                 given_arena = self._find_given_arena(trial)
         computed, unknown = self._compute_arena(made)
         if unknown and arena is not None:
             notes = (*notes, _note_unknown(unknown, self._options.board))
-        if self._budget is not None:
+        if self._capacity is not None:
             if arena is None:
-                notes = (*notes, _note_unmeasured(after, self._budget))
+                notes = (*notes, _note_unmeasured(after, self._capacity))
             else:
                 self._require("the smallest arena that TFLM accepts", arena)
         board = self._options.board
@@ -249,7 +249,7 @@ class TfliteMicro(Writer):
             tuple(offsets),
             self._before,
             after,
-            None if self._budget is None else arena,
+            None if self._capacity is None else arena,
             how,
             unknown,
             saves_nothing,
@@ -328,10 +328,10 @@ class TfliteMicro(Writer):
         return refused
 
     def _require(self, what: str, size: int) -> None:
-        if self._budget is not None and size > self._budget:
+        if self._capacity is not None and size > self._capacity:
             raise CapacityError(
-                f"{what} needs {size} bytes, {size - self._budget} more than the budget of "
-                f"{self._budget}: {self._out} was not written"
+                f"{what} needs {size} bytes, {size - self._capacity} more than the capacity of "
+                f"{self._capacity}: {self._out} was not written"
             )
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
@@ -344,12 +344,12 @@ def _note_unknown(types: Sequence[str], board: Board | None) -> Note:
     return Note(Code.ARENA_UNMEASURED, text)
 
 
-def _note_unmeasured(head: Figure, budget: int) -> Note:
+def _note_unmeasured(head: Figure, capacity: int) -> Note:
     return Note(
         Code.ARENA_UNMEASURED,
-        f"the budget of {budget} bytes was compared with the head of the arena only ({head.bytes} "
-        f"bytes, {head.how}); the whole arena is measured where tflite-micro is installed "
-        "(pip install 'memplan[tflm]') and takes the model",
+        f"the capacity of {capacity} bytes was compared with the head of the arena only "
+        f"({head.bytes} bytes, {head.how}); the whole arena is measured where "
+        "tflite-micro is installed (pip install 'memplan[tflm]') and takes the model",
     )
 
 
