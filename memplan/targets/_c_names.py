@@ -48,21 +48,23 @@ def make_prefix(name: str) -> str:
     return f"PLAN_{word}" if word[0].isdigit() else word
 
 
-def make_identifiers(names: Iterable[str]) -> list[str]:
+def make_identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
     """Return for every name the end of an identifier; all results are distinct.
 
     They consist of ASCII letters and digits with single underscores between these. They need a
-    prefix, as without one they may begin with a digit or be a reserved word.
+    prefix, as without one they may begin with a digit or be a reserved word. None is one of
+    `reserved`, which the header uses itself behind the same prefix.
     """
+    reserved = set(reserved)
     names = list(names)
     words = [_make_word(name)[:_LONGEST].rstrip("_") or "unnamed" for name in names]
     # A name that is already an identifier is kept, even if others before it would become the same.
-    taken = {word for word, name in zip(words, names, strict=True) if word == name}
+    taken = {word for word, name in zip(words, names, strict=True) if word == name} | reserved
     next_number: dict[str, int] = {}
     found = []
     for word, name in zip(words, names, strict=True):
         unique = word
-        if word != name:
+        if word != name or word in reserved:
             number = next_number.get(word, 1)
             while unique in taken:
                 number += 1

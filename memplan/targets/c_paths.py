@@ -56,7 +56,7 @@ def _lines(found: PathPlans, title: str) -> Iterator[str]:
     ]
     if not constants[0]:
         raise MemplanError("no tensor of the program is planned, so that a header would be empty")
-    choices = c.make_identifiers(choice.name for choice in found.choices)
+    choices = c.make_identifiers((choice.name for choice in found.choices), ["COUNT"])
     titles = ["every path", *(each.name for each in found.paths)]
     lower = upper.lower()
     alignment = align_array(a for each in plans for a in each.problem.alignment)
@@ -74,14 +74,18 @@ def _lines(found: PathPlans, title: str) -> Iterator[str]:
         yield f"#define {upper}_PLAN_{plan} {number} /* {c.escape_comment(what)} */"
     yield ""
     yield f"#define {upper}_CHOICE_COUNT {len(choices)}"
+    # Joined by what is in no identifier, so that they are distinct: "a" and "b_c", "a_b" and "c".
+    pairs = zip(choices, found.choices, strict=True)
+    joined = [f"{own}.{branch}" for own, choice in pairs for branch in choice.branches]
+    ends = iter(c.make_identifiers(joined))
     for number, (choice, own) in enumerate(zip(found.choices, choices, strict=True)):
         yield f"#define {upper}_CHOICE_{own} {number} /* {c.escape_comment(choice.name)} */"
-        for at, branch in enumerate(c.make_identifiers(choice.branches)):
-            yield f"#define {upper}_BRANCH_{own}_{branch} {at}"
+        for at in range(len(choice.branches)):
+            yield f"#define {upper}_BRANCH_{next(ends)} {at}"
     yield ""
     names = list(constants[0])
     yield f"#define {upper}_TENSOR_COUNT {len(names)}"
-    for number, own in enumerate(c.make_identifiers(names)):
+    for number, own in enumerate(c.make_identifiers(names, ["COUNT"])):
         yield f"#define {upper}_TENSOR_{own} {number}"
     yield ""
     offsets = f"{lower}_offsets[{upper}_PLAN_COUNT][{upper}_TENSOR_COUNT]"

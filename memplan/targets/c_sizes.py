@@ -161,9 +161,8 @@ def _lines(found: Envelope, tables: _Tables, title: str) -> Iterator[str]:
     yield f"#define {upper}_FIXED {found.plan.peak}u"
     yield f"#define {upper}_ARENA_ALIGNMENT {alignment}u"
     yield f"#define {upper}_BUFFER_COUNT {len(problem)}"
-    for number, (id, word) in enumerate(
-        zip(problem.ids, c.make_identifiers(problem.ids), strict=True)
-    ):
+    ends = c.make_identifiers(problem.ids, ["COUNT"])
+    for number, (id, word) in enumerate(zip(problem.ids, ends, strict=True)):
         yield f"#define {upper}_BUFFER_{word} {number} /* {c.escape_comment(id)} */"
     yield ""
     fixed = [found.plan.offset(id) for id in problem.ids]

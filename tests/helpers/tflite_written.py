@@ -159,6 +159,27 @@ KERNELS = {
     "TRANSPOSE_CONV": (49, {0: ("b", 1), 1: ("i", 1), 2: ("i", 1)}),
     "FULLY_CONNECTED": (8, {}),
 }
+# At the edges: no operator, tensors of a byte and of none, many sub-graphs, odd names.
+_BYTES = tuple(TensorInfo(name, "int8", (at % 2,)) for at, name in enumerate(("", "b", "*/", "d")))
+SMALL = {
+    "nothing": chain(),
+    "bytes": Model(
+        "m",
+        (
+            SubGraph(
+                "main",
+                _BYTES,
+                tuple(OperatorInfo("RELU", (at,), (at + 2,)) for at in (0, 1)),
+                (0, 1),
+                (2, 3),
+            ),
+        ),
+    ),
+    "many": replace(
+        chain("RELU"),
+        subgraphs=tuple(replace(chain("RELU").subgraphs[0], name=f"s{at}") for at in range(40)),
+    ),
+}
 
 
 def written(folder: Path, name: str) -> Path:

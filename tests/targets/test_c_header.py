@@ -17,9 +17,9 @@ from strategies_graph import chain
 
 from memplan import reorder, solve
 from memplan.cli import main
-from memplan.errors import PlanError
-from memplan.graph import Block, Operator
-from memplan.paths import plan_paths
+from memplan.errors import MemplanError, PlanError
+from memplan.graph import Block, Graph, Operator
+from memplan.paths import PathPlans, plan_paths
 from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.sources import Loaded, load, of_graph
@@ -399,45 +399,112 @@ CHOOSE = """
 #define NET_DEFINE_PATHS
 #include "plan.h"
 int main(void) {
-  for (int a = -1; a < 2; ++a) for (int b = -1; b < 2; ++b) {
-    const int branches[NET_CHOICE_COUNT] = {a, b};
+  int runs = 1;
+  for (int choice = 0; choice < NET_CHOICE_COUNT; ++choice) runs *= 3;
+  for (int run = 0; run < runs; ++run) {
+    int branches[NET_CHOICE_COUNT], left = run;
+    for (int choice = 0; choice < NET_CHOICE_COUNT; ++choice, left /= 3) {
+      branches[choice] = left % 3 - 1;
+      printf("%d ", branches[choice]);
+    }
     const int plan = net_choose(branches);
-    printf("%d %d %d", a, b, (int)net_arena_sizes[plan]);
+    printf("%lld", (long long)net_arena_sizes[plan]);
     for (int tensor = 0; tensor < NET_TENSOR_COUNT; ++tensor)
       printf(" %lld", (long long)net_offsets[plan][tensor]);
     printf("\\n");
   }
-  return NET_BRANCH_if1_small - 1 + NET_CHOICE_if1 - 1;
+  return LAST;
 }
 """
+
+
+def require_paths(folder: Path, found: PathPlans, language: list[str], last: str = "0") -> None:
+    """Fail if C chooses another plan than Python for any choices, or has other offsets."""
+    header = write_paths_header(found, name="net")
+    (folder / "plan.h").write_text(header)
+    (folder / "use").write_text(CHOOSE.replace("LAST", last))
+    compiler = require_compiler(*COMPILERS, flags=language)
+    command = [compiler, *language, *STRICT, "use", "-o", "run"]
+    subprocess.run(command, cwd=folder, check=True)
+    run = subprocess.run([folder / "run"], capture_output=True, text=True, check=True)
+    names = [entry.name for entry in list_tensors(found.fallback.loaded)]
+    lines, count = run.stdout.splitlines(), len(found.choices)
+    assert len({tuple(line.split()[:count]) for line in lines}) == len(lines) == 3**count
+    for line in lines:
+        numbers = list(map(int, line.split()))
+        made = zip(found.choices, numbers, strict=False)
+        path = found.choose({each.name: each.branches[at] for each, at in made if at >= 0})
+        planned = path.planned if path else found.fallback
+        assert numbers[count] == planned.plan.peak
+        places = dict.fromkeys(names, -1)
+        for entry in list_tensors(planned.loaded):
+            id = planned.problem.ids[entry.row]
+            places[entry.name] = planned.plan.offset(id) + entry.within
+        assert numbers[count + 1 :] == list(places.values())
+    assert f"#define NET_ARENA_SIZE {found.peak}u" in header
+    assert not any(everywhere(folder, header))
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=" ".join)
 def test_plans_of_paths(tmp_path: Path, language: list[str]) -> None:
     """Tests that C chooses the plans that Python does, and has the same offsets."""
-    loaded = of_graph(chain(2, given=False))
-    found = plan_paths(loaded)
-    header = write_paths_header(found, name="net")
-    (tmp_path / "plan.h").write_text(header)
-    (tmp_path / "use").write_text(CHOOSE)
-    compiler = require_compiler(*COMPILERS, flags=language)
-    command = [compiler, *language, *STRICT, "use", "-o", "run"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, check=True)
-    names = [entry.name for entry in list_tensors(found.fallback.loaded)]
-    lines = run.stdout.splitlines()
-    assert len(lines) == 9
-    for line in lines:
-        first, second, peak, *offsets = map(int, line.split())
-        made = {"if0": first, "if1": second}
-        known = {name: ("large", "small")[at] for name, at in made.items() if at >= 0}
-        path = found.choose(known)
-        planned = path.planned if path else found.fallback
-        assert peak == planned.plan.peak
-        places = dict.fromkeys(names, -1)
-        for entry in list_tensors(planned.loaded):
-            id = planned.problem.ids[entry.row]
-            places[entry.name] = planned.plan.offset(id) + entry.within
-        assert offsets == list(places.values())
-    assert f"#define NET_ARENA_SIZE {found.peak}u" in header
-    assert not any(everywhere(tmp_path, header))
+    found = plan_paths(of_graph(chain(2, given=False)))
+    require_paths(tmp_path, found, language, "NET_BRANCH_if1_small - 1 + NET_CHOICE_if1 - 1")
+
+
+def renamed(graph: Graph, choices: list[tuple[str, str, str]], tensors: list[str]) -> Graph:
+    """Return a program with other names of its choices with their branches, and of tensors."""
+    names = iter(choices)
+
+    def rename(operator: Operator) -> Operator:
+        if not operator.blocks:
+            return operator
+        name, *branches = next(names)
+        blocks = zip(operator.blocks, branches, strict=True)
+        return replace(operator, name=name, blocks=tuple(replace(b, name=own) for b, own in blocks))
+
+    made = [replace(each, name=own) for each, own in zip(graph.tensors, tensors, strict=False)]
+    return replace(
+        graph,
+        operators=tuple(map(rename, graph.operators)),
+        tensors=(*made, *graph.tensors[len(made) :]),
+    )
+
+
+MEETING = [("a", "b_c", "COUNT"), ("a_b", "c", "d"), ("COUNT", "COUNT", "c")]
+
+
+@pytest.mark.parametrize(
+    ("count", "choices", "names", "bytes_"),
+    [
+        (3, MEETING, ["COUNT", "ALL", "PATH1", "a b", "a_b", "a-b"], None),
+        (2, [("*/", "??/", "漢字"), ("int", "", "")], HOSTILE, None),
+        (1, [("x" * 5000, "0", "1e5")], ["*", " "], 1),
+        (1, [("if", "then", "else")], [], 1 << 57),
+        (1, [("if", "then", "else")], [], {"x": 1}),
+    ],
+)
+def test_plans_of_paths_at_the_edges(
+    tmp_path: Path,
+    count: int,
+    choices: list[tuple[str, str, str]],
+    names: list[str],
+    bytes_: int | dict[str, int] | None,
+) -> None:
+    """Tests names that meet each other and our own, tensors of a byte, huge ones, and one alone."""
+    program = chain(count, given=False)
+    if bytes_ is not None:
+        sizes, usual = (bytes_, 0) if isinstance(bytes_, dict) else ({}, bytes_)
+        tensors = (replace(each, bytes=sizes.get(each.name, usual)) for each in program.tensors)
+        program = replace(program, tensors=tuple(tensors))
+    found = plan_paths(of_graph(renamed(program, choices, names)))
+    for language in (LANGUAGES[0], LANGUAGES[-1]):
+        require_paths(tmp_path, found, language)
+
+
+def test_paths_without_a_byte_have_no_header() -> None:
+    """Tests that the sentence says why."""
+    program = chain(1, given=False)
+    none = replace(program, tensors=tuple(replace(each, bytes=0) for each in program.tensors))
+    with pytest.raises(MemplanError, match="no tensor of the program is planned"):
+        write_paths_header(plan_paths(of_graph(none)))

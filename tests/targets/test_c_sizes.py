@@ -110,7 +110,7 @@ EDGES: dict[str, Callable[[int], list[Buffer]]] = {
     ],
     "names": lambda a: [
         Buffer(name, at, at + 2, at * a)
-        for at, name in enumerate(("int", "at", "end", "*/", "??/", "%s", "漢字", "a\nb", "PLAN"))
+        for at, name in enumerate(("int", "at", "end", "*/", "??/", "%s", "漢字", "a\nb", "COUNT"))
     ],
     "more than a byte has numbers": lambda a: [
         Buffer(f"b{at}", at % 7, at % 7 + 1 + at % 5, 1 + at % 3 + a * (at % 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -342,7 +343,10 @@ def test_programs_compute_the_same_in_no_more_memory(network: Any) -> None:
 
 
 def test_programs_at_the_edges_run() -> None:
-    """Tests a program of one operator, one without elements, and one of no operator at all."""
+    """Tests a program of one operator, one without elements, and one of no operator at all.
+
+    Each is in one memory, in one bank, and in several, the first of 16 bytes.
+    """
     pytest.importorskip("executorch.exir")
     pytest.importorskip("executorch.runtime")
     import torch
@@ -357,9 +361,11 @@ def test_programs_at_the_edges_run() -> None:
                 x = x + 1
             return x
 
-    for count, shape in ((0, (2, 3)), (1, (2, 3)), (3, (0, 4)), (3, ())):
+    banks = [Memory("*/", 16), Memory("漢字", read=2, write=2), Memory("unused", read=3, write=3)]
+    edges = ((0, (2, 3)), (1, (2, 3)), (3, (0, 4)), (3, ()))
+    for (count, shape), memories in product(edges, (None, banks[1:2], banks)):
         given = torch.ones(shape)
-        ours = compiled(Program(count).eval(), (given,), planner())
+        ours = compiled(Program(count).eval(), (given,), planner(memories=memories))
         audit(ours)
         assert torch.equal(run(ours, (given,)), given + count)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compilers import require_compiler
 from tflite_models import Writer, chain
+from tflite_written import SMALL, WRITTEN, written
 
 import memplan as mp
 from memplan.fitting import fit_memories
+from memplan.memories import Assigned, Memory
 from memplan.memories.text import parse_memories
 from memplan.sources.tflite.model import load, parse
 from memplan.targets.tflite_micro import apply
@@ -50,43 +53,44 @@ PROGRAM = """
 #include <cstring>
 #include "planner.h"
 struct Request { int size, first, last; };
-static const Request requests[] = {REQUESTS};
-static const int count = sizeof requests / sizeof *requests;
-alignas(16) static uint8_t fast[NET_BYTES_sram];
-alignas(16) static uint8_t slow[NET_BYTES_psram];
+static const Request requests[] = {REQUESTS {0, 0, 0}};
+static const int count = sizeof requests / sizeof *requests - 1;
+ARRAYS
 int main() {
-  NetPlanner planner(fast, slow);
-  uint8_t* at[count];
+  CLASS planner(NAMES);
+  uint8_t* at[count + 1];
   int last = 0, offset;
-  for (const Request& r : requests) {
+  for (int i = 0; i < count; ++i) {
+    const Request& r = requests[i];
     if (planner.AddBuffer(r.size, r.first, r.last) != kTfLiteOk) return 1;
     if (r.last > last) last = r.last;
   }
   if (planner.AddBuffer(16, 0, 0) == kTfLiteOk) return 2;
-  if (planner.GetBufferCount() != count || planner.GetMaximumMemorySize() > sizeof fast) return 3;
-  bool far = false;
+  if (planner.GetBufferCount() != count || planner.GetMaximumMemorySize() > sizeof FIRST) return 3;
   for (int i = 0; i < count; ++i) {
     if (planner.GetOffsetForBuffer(i, &offset) != kTfLiteOk) return 4;
-    at[i] = fast + offset;
-    far |= at[i] >= slow && at[i] < slow + sizeof slow;
+    at[i] = FIRST + offset;
   }
   for (int time = 0; time <= last; ++time) {
     for (int i = 0; i < count; ++i) {
       if (requests[i].first == time) std::memset(at[i], i + 1, requests[i].size);
     }
     for (int i = 0; i < count; ++i) {
-      for (int b = 0; requests[i].last == time && b < requests[i].size; ++b) {
+      const bool ends = requests[i].first >= 0 && requests[i].last == time;
+      for (int b = 0; ends && b < requests[i].size; ++b) {
         if (at[i][b] != (uint8_t)(i + 1)) return 5;
       }
     }
   }
-  NetPlanner larger(fast, slow), longer(fast, slow), fewer(fast, slow), odd(fast + 1, slow);
+  CLASS larger(NAMES), longer(NAMES), fewer(NAMES), odd(FIRST + 1 REST);
   if (larger.AddBuffer(requests[0].size + 1, requests[0].first, requests[0].last) == kTfLiteOk ||
       longer.AddBuffer(requests[0].size, requests[0].first, last + 9) == kTfLiteOk ||
-      fewer.GetOffsetForBuffer(0, &offset) == kTfLiteOk) return 6;
-  for (const Request& r : requests) odd.AddBuffer(r.size, r.first, r.last);
+      (count && fewer.GetOffsetForBuffer(0, &offset) == kTfLiteOk)) return 6;
+  for (int i = 0; i < count; ++i) {
+    odd.AddBuffer(requests[i].size, requests[i].first, requests[i].last);
+  }
   if (odd.GetOffsetForBuffer(0, &offset) == kTfLiteOk) return 7;
-  return far ? 0 : 8;
+  return 0;
 }
 """
 
@@ -94,17 +98,72 @@ int main() {
 @pytest.mark.slow
 def test_the_planner_in_c(tmp_path: Path) -> None:
     """Tests addresses in two arrays as TFLM asks for them, and all that the planner refuses."""
-    model = load(MOBILE)
     found = mp.assign(MOBILE, parse_memories(TWO))
-    assert found.loaded is not None
-    assert found.loaded.layout is not None
-    header = make_planner(model, found, "net")
-    write_interface(tmp_path)
-    requests = ", ".join(
-        f"{{{each.size}, {each.first}, {each.last}}}" for each in list_requests(model)
-    )
-    (tmp_path / "planner.h").write_text(header)
-    assert run_program(tmp_path, PROGRAM.replace("REQUESTS", requests)) == 0
+    assert all(plan.peak for plan in found.plans)
+    require_planner(tmp_path, MOBILE, found, "net")
+
+
+# Names that are one in C, that begin with a digit, and that only this library takes.
+ODD = ("a.b", "a-b", "a_b", "int", "0", "-0", "memory_0", "漢字")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "memories", "name"),
+    [
+        ("nothing", ODD, "int"),
+        ("bytes", ["a", "0"], "2nd *\\/"),
+        ("many", ODD, ""),
+        ("one", ["漢字"], "plan"),
+        ("unused", ["0"], "net"),
+        ("branching", ["a", "0"], "class"),
+        ("looping", ODD, "a__b"),
+        ("mean", ["-", "0", "b"], "x" * 99),
+        ("svdf", ["a", "memory_0", "0"], "micro_memory"),
+    ],
+)
+def test_planners_at_the_edges_in_c(
+    tmp_path: Path, file: str, memories: list[str], name: str
+) -> None:
+    """Tests models without an operator, with tensors of a byte and of none, and sub-graphs.
+
+    The names of models and memories are of all sorts, and some memories hold nothing.
+    """
+    if file in WRITTEN:
+        path = written(tmp_path, file)
+    else:
+        path = tmp_path / "model.tflite"
+        path.write_bytes(Writer().write(SMALL[file]))
+    sizes = [Memory(each, 64, read=at, write=at) for at, each in enumerate(memories)]
+    found = mp.assign(path, [*sizes[:-1], replace(sizes[-1], capacity=None)])
+    require_planner(tmp_path, path, found, name)
+
+
+def require_planner(folder: Path, path: Path, found: Assigned, name: str) -> None:
+    """Fail if a planner lets two buffers of TFLM that are in use at one time share a byte."""
+    model = load(path)
+    header = make_planner(model, found, name)
+    write_interface(folder)
+    asked = [f"{{{each.size}, {each.first}, {each.last}}}," for each in list_requests(model)]
+    (folder / "planner.h").write_text(header)
+    made = re.search(r"static (\w+) planner\(([^)]*)\);", header)
+    assert made
+    arrays = made[2].split(", ")
+    words = {
+        "REQUESTS": " ".join(asked),
+        "CLASS": made[1],
+        "NAMES": made[2],
+        "FIRST": arrays[0],
+        "REST": "".join(f", {each}" for each in arrays[1:]),
+        "ARRAYS": "\n".join(
+            f"alignas(16) static uint8_t {array}[{size}];"
+            for array, size in zip(
+                arrays, re.findall(r"#define (\w+_BYTES_\w+)", header), strict=True
+            )
+        ),
+    }
+    text = re.sub(r"\b[A-Z]{4,}\b", lambda word: words[word[0]], PROGRAM)
+    assert run_program(folder, text) == 0
 
 
 def write_interface(folder: Path) -> None:
@@ -198,19 +257,24 @@ class GreedyMemoryPlanner : public MicroMemoryPlanner {
 
 
 @pytest.mark.slow
-def test_the_planner_of_a_hole_in_c(tmp_path: Path) -> None:
-    """Tests that its books lie below the hole, and that TFLM's numbers are those of the model."""
+@pytest.mark.parametrize("name", ["net", "greedy_memory"])
+def test_the_planner_of_a_hole_in_c(tmp_path: Path, name: str) -> None:
+    """Tests that its books lie below the hole, and that TFLM's numbers are those of the model.
+
+    The second one has the name of the class of TFLM that it extends.
+    """
     model, data = load(MOBILE), MOBILE.read_bytes()
     found = mp.assign(MOBILE, parse_memories(BASES))
     assert found.loaded is not None
     assert found.loaded.layout is not None
     end = 0x3FC88000 + (20 << 10)
-    _, header = make_hole(data, model, found, "net", end)
+    _, header = make_hole(data, model, found, name, end)
     write_interface(tmp_path)
     path = tmp_path / "tensorflow" / "lite" / "micro" / "memory_planner"
     (path / "greedy_memory_planner.h").write_text(GREEDY)
     (tmp_path / "holed.h").write_text(header)
-    assert run_program(tmp_path, HOLED) == 0
+    class_, upper = name.title().replace("_", "") + "Planner", name.upper()
+    assert run_program(tmp_path, HOLED.replace("NetPlanner", class_).replace("NET", upper)) == 0
 
 
 def test_a_hole_that_cannot_be_is_refused() -> None:

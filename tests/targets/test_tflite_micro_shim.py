@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from compilers import require_compiler
 from tflite_models import Writer, chain, models
-from tflite_written import WRITTEN, written
+from tflite_written import SMALL, WRITTEN, written
 
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import lay_out
@@ -112,6 +112,26 @@ def test_the_header_compiles_and_has_the_layout_of_the_struct(
     subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
     run = subprocess.run([str(program)], capture_output=True, check=True, text=True)
     assert [int(line) for line in run.stdout.split()] == entries(header)[0]
+
+
+@pytest.mark.parametrize("name", ["nothing", "bytes", "many", "branching", "mean"])
+def test_headers_at_the_edges(tmp_path: Path, name: str) -> None:
+    """Tests models without an operator, with tensors of a byte and of none, and sub-graphs."""
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    compiler = require_compiler("gcc", "clang", flags=flags)
+    path = written(tmp_path, name) if name in WRITTEN else tmp_path / "*.tflite"
+    if name in SMALL:
+        path.write_bytes(Writer().write(SMALL[name]))
+    header = shim_header(path, plain_plan(path), "PLAN_H_")
+    (tmp_path / "plan.h").write_text(header)
+    (tmp_path / "main.c").write_text(re.sub(r"planned|PLANNED", "PLAN_H_", PROGRAM))
+    command = [compiler, *flags, "main.c", "-o", "program"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    run = subprocess.run([tmp_path / "program"], capture_output=True, check=True, text=True)
+    offsets = map(int, run.stdout.split())
+    asked = list(zip(list_requests(load(path)), offsets, strict=True))
+    entered = [each for each in asked if each[0].first >= 0]
+    require_apart([r for r, _ in entered], [at for _, at in entered], entries(header)[1])
 
 
 @pytest.mark.parametrize("name", ["my-plan", "2nd", "", "int", "class", "xor", "uint8_t", "plän"])

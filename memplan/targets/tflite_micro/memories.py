@@ -156,7 +156,7 @@ class {class_} final : public tflite::GreedyMemoryPlanner {{
     if (begin < {upper}_ARENA || begin >= end) return kTfLiteError;
     const int room = static_cast<int>(end - begin);
     const int size = scratch_buffer_size < room ? scratch_buffer_size : room;
-    if (GreedyMemoryPlanner::Init(scratch_buffer, size) != kTfLiteOk) return kTfLiteError;
+    if (tflite::GreedyMemoryPlanner::Init(scratch_buffer, size) != kTfLiteOk) return kTfLiteError;
     for (int at = 0; at < kCount; ++at) {{
       const Hole hole = hole_at(at);
       if (AddBuffer(hole.size, 0, INT32_MAX, hole.offset) != kTfLiteOk) return kTfLiteError;
@@ -164,10 +164,10 @@ class {class_} final : public tflite::GreedyMemoryPlanner {{
     return kTfLiteOk;
   }}
 
-  int GetBufferCount() override {{ return GreedyMemoryPlanner::GetBufferCount() - kCount; }}
+  int GetBufferCount() override {{ return tflite::GreedyMemoryPlanner::GetBufferCount() - kCount; }}
 
   TfLiteStatus GetOffsetForBuffer(int buffer_index, int* offset) override {{
-    return GreedyMemoryPlanner::GetOffsetForBuffer(buffer_index + kCount, offset);
+    return tflite::GreedyMemoryPlanner::GetOffsetForBuffer(buffer_index + kCount, offset);
   }}
 
  private:
@@ -238,7 +238,9 @@ def make_planner(
     if max(used) > LARGEST:
         raise MemplanError(f"{model.name}: a memory has {max(used)} bytes; TFLM counts up to 2^31")
     upper = make_prefix(name)
-    names = make_identifiers(memory.name for memory in found.memories)
+    words = make_identifiers(memory.name for memory in found.memories)
+    # An array has no prefix, and no variable begins with a digit.
+    names = make_identifiers(f"memory {each}" if each[0].isdigit() else each for each in words)
     arrays = [f"{each}_arena" for each in names]
     places = _Range(found, tuple(_STRIDE * number for number in range(len(used))))
     rows = [
