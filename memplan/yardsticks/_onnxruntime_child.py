@@ -69,7 +69,8 @@ def main() -> None:
     except Exception:  # any native error: zero may be too small
         _run_twice(session, order["shapes"], 1)
     events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    seen = [event["args"] for event in events if "mem_in_use_peak" in event.get("args", {})]
+    ran = [event for event in events if "mem_in_use_peak" in event.get("args", {})]
+    seen = [event["args"] | {"begun": event["ts"]} for event in ran]
     once = seen[: len(seen) // 2]
     found: dict[str, Any] = {"version": onnxruntime.__version__, "made": _list_made(once)}
     print(json.dumps(found | {"once": _find_peaks(once), "both": _find_peaks(seen)}))
@@ -107,7 +108,8 @@ def _list_made(seen: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 def _find_peaks(seen: list[dict[str, Any]]) -> tuple[int, int]:
     """Return the most bytes that were requested after an operator, and in use with scratch."""
-    first, last = seen[0], seen[-1]
+    # Operators are listed as they end: those in a Scan before it, which holds its results then.
+    first, last = min(seen, key=lambda one: int(one["begun"])), seen[-1]
     # The arena is not empty before the first operator: it holds weights in another layout.
     loaded = int(first["mem_bytes_in_use"]) - int(first["mem_in_use_delta"])
     initial = int(first["mem_bytes_requested_in_use"]) - int(first["mem_requested_in_use_delta"])

@@ -314,3 +314,20 @@ def test_models_are_compared_whatever_they_read_and_make() -> None:
     assert runtime.measure_difference(made("Add"), made("Add")) == 0
     assert runtime.measure_difference(made("Add"), made("Add"), default=True) == 0
     assert (runtime.measure_difference(made("Add"), made("Sub")) or 0) > 1
+
+
+def test_what_a_scan_holds_before_its_body_counts(tmp_path: Path) -> None:
+    """Tests that the arena is empty before the operator that begins first, not that ends first."""
+    body = onnx.helper.make_graph(
+        [node("Add", "s i", "t"), node("Mul", "t i", "o")],
+        "body",
+        [value("s", [64]), value("i", [64])],
+        [value("t", [64]), value("o", [64])],
+    )
+    nodes = [node("Scan", "f x", "l r", body=body, num_scan_inputs=1), node("Relu", "r", "y")]
+    inputs = [value("x", [8, 64]), value("f", [64])]
+    path = tmp_path / "scan.onnx"
+    onnx.save(model(nodes, inputs, [value("y", None), value("l", None)], opset=17), path)
+    held = runtime.measure_file(path, {"x": (8, 64), "f": (64,)}, default=True)
+    assert held is not None
+    assert held.once[0] == (64 + 2 * 8 * 64) * 4
