@@ -307,7 +307,10 @@ def test_real_models_need_what_is_promised(find: Any, dims: dict[str, int], tmp_
     path, out = find(), tmp_path / "out.onnx"
     shapes = find_shapes(load(path, dims=dims))
     given = measure_file(path, shapes, default=True)
-    assert given is not None
+    if given is None:  # `sr` of silero_vad.onnx chooses branches, which refuse 0 and 1 with 512
+        found = mp.arrange(OnnxFile(path, Options(dims=dims)), in_place=True, order=True)
+        assert "not measured" in found.best.written.how
+        return
     for lever in ({"order": True}, {"bands": True, "max_extra": 0.1}):
         writer = OnnxFile(path, Options(dims=dims), takes_offsets=False)
         found = mp.arrange(writer, in_place=True, exact=True, **lever)
