@@ -200,8 +200,10 @@ def test_windows_are_refused_by_name(old: Path) -> None:
 
 def test_a_place_that_cannot_be_written(jagged: mp.Problem, tmp_path: Path) -> None:
     """Tests one sentence with the name, before the search."""
-    for place in (tmp_path / "no" / "it.proof", tmp_path, "/dev/null", "a\0b"):
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file / "it.proof", tmp_path, "/dev/null", "a\0b"):
         with pytest.raises(mp.FormatError, match="cannot be written: ") as caught:
             mp.solve(jagged, proof=place)
         assert str(caught.value).startswith(str(place))
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == ["file"]
