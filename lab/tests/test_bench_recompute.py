@@ -13,7 +13,7 @@ from again_oracle import States, program, random_program
 
 from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
-from memplan.rewrite.again.search import core_recompute_problem
+from memplan.rewrite.again.native import core_recompute_problem
 from memplan_lab.bench import again
 from memplan_lab.bench.again import checkmate, chen, moccasin
 from memplan_lab.bench.again.suite import put_in_order

@@ -3,7 +3,8 @@
 Orders, writes in place and bands change when tensors live, and how much of a picture there is at
 one time. They leave alone
 
-- an operator that can only be done as a whole: it holds what it reads and makes, all of it;
+- an operator that can only be done as a whole: it holds what it reads and makes, all of it. One
+  with blocks does not; the operators inside do;
 - what the caller gives and gets: that is there before the first operator, and after the last one.
 """
 
@@ -35,8 +36,9 @@ def find_floor(graph: Graph) -> tuple[int, str]:
         (_add_up(graph, storage_of, graph.outputs), "the results of the model, which it returns"),
     )
     best, why = max(ends, key=lambda each: each[0])
-    for operator in graph.operators:
-        if operator.why_whole:
+    for operator in graph.walk():
+        # One with blocks takes steps: what it reads may be gone before its results are there.
+        if operator.why_whole and not operator.blocks:
             size = _measure(layout, storage_of, operator)
             if size > best:
                 best, why = size, _describe(operator)

@@ -127,7 +127,7 @@ def test_few_files_know_the_native_module() -> None:
     solvers = {Path("solvers/native.py"), Path("solvers/backtracking.py")}
     programs = {
         *(Path("graph/steps.py"), Path("rewrite/order.py")),
-        Path("rewrite/again/search.py"),
+        Path("rewrite/again/native.py"),
         Path("memories/search.py"),
         Path("compat/minimalloc.py"),
     }

@@ -28,7 +28,7 @@ from memplan.rewrite import effects
 from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompute
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.emitted import emit
-from memplan.rewrite.again.search import core_recompute_problem
+from memplan.rewrite.again.native import core_recompute_problem
 from memplan.sizes import parse_rates
 from memplan.sources import lay_out_again, of_graph
 
@@ -417,10 +417,12 @@ class TestRecompute:
         views = (View(2, 1, 0), View(4, 5, 0))
         graph = Graph("branch", tuple(tensors), operators, (0,), (5,), views=views)
         load = of_graph(graph).problem.max_load
-        with pytest.raises(NoRunsError, match=f"needs {load} bytes and fits as it is") as raised:
-            recompute(graph, load)
-        assert not raised.value.limits.is_impossible
-        assert recompute(graph, 2 * load).peak == load
+        found = recompute(graph, load)
+        assert (found.peak, found.extra, found.status) == (load, 0, mp.Status.OPTIMAL)
+        verify_recompute(graph, found)
+        with pytest.raises(mp.PlanError, match="but the capacity is"):
+            verify_recompute(graph, replace(found, capacity=load - 1))
+        assert [each.arena for each in mp.tradeoff(graph).points] == [load]
 
     def test_an_input_that_nothing_reads_is_in_the_floor(self) -> None:
         """Tests that all inputs are there before the first operator."""

@@ -16,7 +16,7 @@ import memplan as mp
 from memplan import _core
 from memplan.problem import GivenOrderBound, RecomputeProblem
 from memplan.referee import verify_recompute
-from memplan.rewrite.again.search import (
+from memplan.rewrite.again.native import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,

@@ -10,10 +10,10 @@ import numpy as np
 
 from memplan.graph import Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
-from memplan.problem import RecomputeProblem
+from memplan.problem import OrderProblem, RecomputeProblem
 from memplan.problem.columns import NONE
 from memplan.rewrite.again.costs import Costs, find_costs, time_of_move
-from memplan.rewrite.columns import order_problem
+from memplan.rewrite.columns import columns_of
 from memplan.rewrite.effects import Shared, shared_by, updates
 from memplan.rewrite.hazards import find_uses
 
@@ -45,6 +45,11 @@ class Again:
         By storage that may be moved: the tensor that fills it.
     once
         By operator that may not run again: why, in a few words.
+    relaxed
+        The question that bounds are of: an operator with blocks is three, as in `Columns.relaxed`.
+        It is `problem` itself if there are no blocks.
+    whole
+        By operator of `relaxed`: the operator of `problem` that it is, or is a part of.
     """
 
     graph: Graph
@@ -54,6 +59,17 @@ class Again:
     handed_out: frozenset[int]
     moved: Mapping[int, int]
     once: Mapping[int, str]
+    relaxed: RecomputeProblem
+    whole: tuple[int, ...]
+
+    def put_together(self, runs: Iterable[int]) -> tuple[int, ...]:
+        """Return a sequence of `relaxed` as one of `problem`, with whole operators."""
+        count, parts = len(self.problem), len(self.whole)
+        return tuple(
+            self.whole[run] if run < parts else count + run - parts
+            for run in runs
+            if run >= parts or run == 0 or self.whole[run - 1] != self.whole[run]
+        )
 
     def to_file(self, runs: Iterable[int], order: Sequence[int]) -> tuple[int, ...]:
         """Return a sequence with the numbers of operators in the file.
@@ -97,7 +113,9 @@ def again_of(
     rates
         Bytes in a second, out and back; `None` if nothing may be moved.
     """
-    graph, program = layout.graph, order_problem(layout)
+    graph = layout.graph
+    columns = columns_of(layout, in_place=False, inner_bounds=[0] * len(graph.operators))
+    program = columns.problem
     uses = find_uses(layout, graph.operators)
     writers = {n: {use.operator for use in found if use.writes} for n, found in uses.items()}
     place = {tensor: n for n, each in enumerate(layout.storages) for tensor in each.tensors}
@@ -151,7 +169,27 @@ def again_of(
     )
     storage_of = {tensor: number_of[n] for tensor, n in place.items() if n in number_of}
     wanted = frozenset(iterate_wanted(graph))
-    return Again(graph, problem, storage_of, views, wanted, moved, once)
+    relaxed, whole = _relax(problem, columns.relaxed, graph)
+    return Again(graph, problem, storage_of, views, wanted, moved, once, relaxed, whole)
+
+
+def _relax(
+    problem: RecomputeProblem, program: OrderProblem, graph: Graph
+) -> tuple[RecomputeProblem, tuple[int, ...]]:
+    """Return the question for the parts of operators with blocks, and whose parts they are.
+
+    What such an operator touches is never made again and never moved, and it runs once.
+    """
+    operators = graph.operators
+    whole = [at for at, each in enumerate(operators) for _ in range(3 if each.blocks else 1)]
+    if program is problem.program:
+        return problem, tuple(whole)
+    cost, maker = np.zeros(len(whole), dtype=np.int64), problem.maker.copy()
+    first = np.searchsorted(whole, range(len(operators)))
+    cost[first] = problem.cost
+    made = maker >= 0
+    maker[made] = first[maker[made]]
+    return RecomputeProblem(program, cost, problem.again[whole], maker, problem.move), tuple(whole)
 
 
 def _find_effect(graph: Graph, operator: Operator) -> str:

@@ -8,21 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
-from memplan import _core
 from memplan.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.plan import Status
-from memplan.problem import (
-    GivenOrderBound,
-    GivenOrderLeaf,
-    OrderProblem,
-    RecomputeBound,
-    RecomputeFloor,
-    RecomputeLeaf,
-    RecomputeProblem,
-)
+from memplan.problem import GivenOrderBound, RecomputeBound, RecomputeFloor, RecomputeProblem
+from memplan.problem.columns import MAX_BYTES
 from memplan.referee import RecomputeClaim
 from memplan.referee import verify_order as check_order
 from memplan.referee import verify_recompute as check_recompute
@@ -30,12 +20,17 @@ from memplan.rewrite.again.blame import blame_operator
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.costs import Costs
 from memplan.rewrite.again.emitted import Emitted, emit
+from memplan.rewrite.again.native import (
+    bound_certificate_of,
+    find_runs,
+    floor_certificate_of,
+    order_certificate_of,
+)
 from memplan.rewrite.again.overlap import Overlap, find_overlap
 from memplan.rewrite.columns import order_problem
 from memplan.rewrite.effects import require_known
 from memplan.rewrite.order import (
     Reordered,
-    core_problem,
     find_load_before,
     is_in_order,
     load_program,
@@ -44,17 +39,13 @@ from memplan.rewrite.order import (
 )
 from memplan.sizes import parse_rates, parse_size
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
-from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
+from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph
 
 __all__ = [
     "Limits",
     "NoRunsError",
     "Recomputed",
-    "bound_certificate_of",
-    "core_recompute_problem",
-    "floor_certificate_of",
-    "order_certificate_of",
     "recompute",
     "verify_recompute",
 ]
@@ -124,7 +115,8 @@ class Recomputed:
     moment
         The operator at whose first run the bound is shown, by name; empty if it is 0.
     problem
-        The question whose certificates these are; its operators are those of `ordered`.
+        The question; its operators are those of `ordered`. The certificates are of
+        `Again.relaxed`, which is the same if there are no blocks.
     certificate, order_certificate, floor_certificate
         Why `bound`, `order_bound` and floor hold; `None` where they need none.
     interrupted
@@ -340,38 +332,31 @@ def recompute(
     left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - begun))
     if left is None and states is None:
         states = _STATES
-    found = _core.recompute(core_recompute_problem(question.problem), size, left, states, order, [])
-    if found.interrupted:
-        note_interrupt()
+    load = ordered.problem.max_load
+    found = find_runs(question, load, size, left, states, order)
+    proof = found.proof
     outside = _find_load_outside(given.layout, question.problem)
-    floor = max(found.floor, outside)
-    floor_op = found.floor_op if found.floor >= outside else -1
+    floor = max(proof.floor, outside)
+    has_operator = proof.floor_op >= 0 and proof.floor >= outside
+    floor_op = question.whole[proof.floor_op] if has_operator else -1
     names, plain = question.problem.program.operators, question.problem.plain
     floor_operator = names[floor_op] if floor_op >= 0 else ""
-    status = Status(found.status)
-    if not status.has_plan or size < floor:
+    if found.runs is None or size < floor:
         limits = Limits(
             size,
             plain,
-            found.bound,
-            found.order_bound,
+            proof.bound,
+            proof.order_bound,
             floor,
             floor_operator,
-            is_impossible=size < floor or status is Status.INFEASIBLE,
+            is_impossible=size < floor or proof.status == "infeasible",
             interrupted=is_stopped(),
         )
-        load = ordered.problem.max_load
-        if load <= size:
-            # Here an operator with blocks counts as if it held all that it touches at one time.
-            raise _UnfoundError(
-                f"the program needs {load} bytes and fits as it is; re-runs count {floor} "
-                f"for {quoted(limits.floor_operator)} with its blocks, so plan it without re-runs",
-                replace(limits, is_impossible=False),
-            )
-        words = _explain(found, limits, load)
+        words = _explain(limits, load)
         if size < floor:
             words += blame_operator(question, floor_op)
         raise (NoRunsError if limits.is_impossible else _UnfoundError)(words, limits)
+    is_best = found.extra == (proof.bound if order else proof.order_bound)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)
     return Recomputed(
@@ -386,16 +371,16 @@ def recompute(
         new.problem.max_load,
         plain,
         found.extra,
-        found.bound,
-        found.order_bound,
-        status,
+        proof.bound,
+        proof.order_bound,
+        Status.OPTIMAL if is_best else Status.FEASIBLE,
         floor,
         floor_operator,
-        names[found.moment] if found.moment >= 0 else "",
+        names[question.whole[proof.moment]] if proof.moment >= 0 else "",
         question.problem,
-        bound_certificate_of(found),
-        order_certificate_of(found),
-        floor_certificate_of(found),
+        bound_certificate_of(proof),
+        order_certificate_of(proof),
+        floor_certificate_of(proof),
         is_stopped(),
         found.nodes,
         time.perf_counter() - begun,
@@ -449,11 +434,13 @@ def verify_recompute(
         raise PlanError("the re-runs are of another program, or with other costs")
     sequence = question.from_file(recomputed.runs, order)
     outside = _find_load_outside(loaded.layout, problem)
+    # Operators with blocks need less than all that they touch, as the new program shows below.
+    most = recomputed.capacity if question.relaxed is question.problem else MAX_BYTES
+    ran = check_recompute(problem, sequence, most, extra=recomputed.extra)
     claim = check_recompute(
-        problem,
-        sequence,
+        question.relaxed,
+        None,
         recomputed.capacity,
-        extra=recomputed.extra,
         bound=recomputed.bound,
         certificate=recomputed.certificate,
         order_bound=recomputed.order_bound,
@@ -464,13 +451,17 @@ def verify_recompute(
     new = _lay_out(loaded, emit(question, sequence))
     if new.problem.fingerprint != recomputed.loaded.problem.fingerprint:
         raise PlanError("the program with copies does not run this sequence")
-    if not new.problem.max_load == recomputed.peak <= max(claim.peak, outside):
+    if not new.problem.max_load == recomputed.peak <= max(ran.peak, outside):
         raise PlanError(
             f"the re-runs claim a load of {recomputed.peak} bytes, but it is {new.problem.max_load}"
         )
-    if recomputed.bound > claim.extra:
+    if recomputed.peak > recomputed.capacity:
+        raise PlanError(
+            f"the sequence needs {recomputed.peak} bytes, but the capacity is {recomputed.capacity}"
+        )
+    if recomputed.bound > ran.extra:
         raise PlanError(f"the bound of {recomputed.bound} is above the cost of a sequence")
-    return claim._replace(peak=new.problem.max_load, floor=max(claim.floor, outside))
+    return claim._replace(peak=recomputed.peak, extra=ran.extra, floor=max(claim.floor, outside))
 
 
 def _find_overlap(
@@ -501,7 +492,7 @@ def _require_types(graph: Graph, pure: Iterable[str]) -> None:
             raise GraphError(f"no operator is of the type {quoted(each)}, which is named as pure")
 
 
-def _explain(found: _core.RecomputeResult, limits: Limits, load: int) -> str:
+def _explain(limits: Limits, load: int) -> str:
     """Return why there is no sequence."""
     capacity, floor, operator = limits.capacity, limits.floor, limits.floor_operator
     if capacity < floor:
@@ -515,7 +506,7 @@ def _explain(found: _core.RecomputeResult, limits: Limits, load: int) -> str:
             f"{capacity} bytes are below the floor of {floor}: {what} needs as much, in any order "
             f"and whatever runs again{gain}"
         )
-    if found.status == "infeasible":
+    if limits.is_impossible:
         return f"proved: in no order and with no re-runs does the program fit into {capacity} bytes"
     return (
         f"no re-runs were found with which the program fits into {capacity} bytes; every sequence "
@@ -528,52 +519,3 @@ def _lay_out(loaded: Loaded, emitted: Emitted) -> Loaded:
     new = of_graph(emitted.graph, figures=loaded.figures, notes=loaded.notes)
     problem = new.problem.with_capacity(loaded.problem.capacity)
     return replace(new, source=loaded.source, problem=problem)
-
-
-def core_recompute_problem(problem: RecomputeProblem) -> _core.RecomputeProblem:
-    """Return a question as the core takes it."""
-    program: OrderProblem = problem.program
-    return _core.RecomputeProblem(
-        core_problem(program),
-        problem.cost,
-        problem.again.view(np.uint8),
-        problem.maker,
-        problem.move,
-    )
-
-
-def _columns(rows: object, width: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    return np.array(rows, dtype=np.int64).reshape(-1, width)
-
-
-def bound_certificate_of(found: _core.RecomputeResult) -> RecomputeBound | None:
-    """Return why the bound holds, as the referee takes it; `None` if it is 0."""
-    proof = found.certificate
-    if proof.op < 0:
-        return None
-    leaves = tuple(
-        RecomputeLeaf(tuple(leaf.decisions), leaf.price, _columns(leaf.flow))
-        for leaf in proof.leaves
-    )
-    return RecomputeBound(proof.op, proof.unit, proof.scale, proof.shift, leaves)
-
-
-def order_certificate_of(found: _core.RecomputeResult) -> GivenOrderBound | None:
-    """Return why the bound for the given order holds; `None` if it needs no reason of its own."""
-    proof = found.order_certificate
-    if not proof.moments:
-        return None
-    leaves = tuple(
-        GivenOrderLeaf(
-            tuple(leaf.decisions), leaf.is_impossible, tuple(leaf.prices), _columns(leaf.needs, 4)
-        )
-        for leaf in proof.leaves
-    )
-    return GivenOrderBound(tuple(proof.moments), proof.unit, proof.scale, proof.shift, leaves)
-
-
-def floor_certificate_of(found: _core.RecomputeResult) -> RecomputeFloor | None:
-    """Return why the floor holds, as the referee takes it; `None` if it needs no reason."""
-    if found.floor_op < 0 or not found.floor_flow:
-        return None
-    return RecomputeFloor(found.floor_op, _columns(found.floor_flow))

@@ -11,7 +11,7 @@ from memplan import _core
 from memplan.errors import MemplanError, listed, quoted
 from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
-from memplan.rewrite.again.search import (
+from memplan.rewrite.again.native import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,
