@@ -15,7 +15,6 @@ from math import inf
 from typing import Any, Final
 
 from memplan.errors import MemplanError
-from memplan.graph import Graph
 from memplan.notes import Note
 from memplan.pipeline.arranged import Draft
 from memplan.pipeline.run import Run
@@ -27,7 +26,7 @@ from memplan.rewrite.order import load_program
 from memplan.solvers import Interrupted
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.solvers.stopping import is_stopped, note_interrupt, stoppable
-from memplan.sources import Loaded, lay_out_again, load
+from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["Tradeoff", "TradeoffPoint", "tradeoff"]
 
@@ -205,8 +204,7 @@ def tradeoff(
     (True, [73728])
     """
     check_whole(points, "points", 1, MAX_COUNT)
-    given = model if isinstance(model, (Loaded, Graph)) else load(model)
-    loaded = load_program(given)
+    loaded = load_program(model)
     free = replace(loaded, problem=loaded.problem.with_capacity(None))
     if nodes is None and timeout is None:
         nodes = _NODES

@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class Reordered:
 
 @stoppable()
 def reorder(
-    model: str | os.PathLike[str] | Graph | Loaded,
+    model: str | os.PathLike[str] | Graph | Loaded | Any,
     *,
     in_place: bool = False,
     timeout: float | None = None,
@@ -126,7 +127,7 @@ def reorder(
     Parameters
     ----------
     model
-        A program; or a file of one, as `memplan.load` reads it.
+        A program; or what `memplan.load` takes: a file, or a `torch.export.ExportedProgram`.
     in_place
         Whether operators may write results over inputs that are not needed any more.
     timeout
@@ -204,7 +205,7 @@ def reorder(
 
 
 def verify_order(
-    model: str | os.PathLike[str] | Graph | Loaded, reordered: Reordered
+    model: str | os.PathLike[str] | Graph | Loaded | Any, reordered: Reordered
 ) -> OrderClaim:
     """Check that a reordered program is the given one in a legal order, and what is said of it.
 
@@ -314,9 +315,9 @@ class _SharedBudget:
         return found.bound if same else self.best(columns.relaxed).bound
 
 
-def load_program(model: str | os.PathLike[str] | Graph | Loaded) -> Loaded:
-    """Return a program that has operators, or raise `GraphError`."""
-    if isinstance(model, (str, os.PathLike)):
+def load_program(model: Any) -> Loaded:
+    """Return a program that has operators, or raise `GraphError`; it takes what `load` does too."""
+    if not isinstance(model, (Graph, Loaded)):
         model = load(model)
     loaded = of_graph(model) if isinstance(model, Graph) else model
     if loaded.graph is None:

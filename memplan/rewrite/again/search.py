@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from memplan.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
 from memplan.graph import Graph, Kind, Layout, lay_out
@@ -249,7 +249,7 @@ class _UnfoundError(NoRunsError, NoPlanError):
 
 @stoppable()
 def recompute(
-    model: str | os.PathLike[str] | Graph | Loaded | Reordered,
+    model: str | os.PathLike[str] | Graph | Loaded | Reordered | Any,
     capacity: int | str,
     *,
     costs: Costs | None = None,
@@ -268,8 +268,8 @@ def recompute(
     Parameters
     ----------
     model
-        A program; or a file of one, as `memplan.load` reads it; or what `memplan.reorder` found for
-        one, so that the order is not searched for again.
+        A program; or what `memplan.load` takes: a file, or a `torch.export.ExportedProgram`; or
+        what `memplan.reorder` found for one, so that the order is not searched for again.
     capacity
         The bytes that may be live at one time, or words like "256KiB".
     costs
@@ -389,7 +389,7 @@ def recompute(
 
 
 def verify_recompute(
-    model: str | os.PathLike[str] | Graph | Loaded,
+    model: str | os.PathLike[str] | Graph | Loaded | Any,
     recomputed: Recomputed,
     *,
     costs: Costs | None = None,
