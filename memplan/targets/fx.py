@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from memplan.errors import GraphError
@@ -207,6 +208,8 @@ class _Unsigned:
                 "a torch.fx.GraphModule"
             )
         inputs, outputs = [], []
+        self.constants: dict[str, Any] = {}
+        self.state_dict: dict[str, Any] = {}
         for node in module.graph.nodes:
             argument = signature.TensorArgument(name=node.name)
             if node.op == "placeholder":
@@ -215,6 +218,7 @@ class _Unsigned:
             elif node.op == "get_attr" and "val" in node.meta:
                 kind = signature.InputKind.PARAMETER
                 inputs.append(signature.InputSpec(kind, argument, node.target))
+                self.state_dict[node.target] = attrgetter(node.target)(module)
             elif node.op == "output":
                 for result in node.all_input_nodes:
                     argument = signature.TensorArgument(name=result.name)

@@ -142,6 +142,22 @@ def dynamic() -> Any:
     return torch.export.export(Dynamic(), (torch.ones(4, 8),), dynamic_shapes=({0: rows},))
 
 
+class Tied(nn.Module):
+    """Modules that share a weight and a state, and weights that are equal but apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(10, 8), nn.Linear(8, 10, bias=False)
+        self.head.weight = self.embed.weight
+        self.first, self.second = nn.Parameter(torch.ones(8)), nn.Parameter(torch.ones(8))
+        self.norm, self.other = nn.BatchNorm1d(8), nn.BatchNorm1d(8)
+        self.other.running_mean = self.norm.running_mean
+
+    def forward(self, x: Any) -> Any:
+        """Return what the shared weight makes of itself."""
+        return self.head(self.other(self.norm(self.embed(x) * self.first + self.second)))
+
+
 def programs() -> dict[str, Callable[[], Any]]:
     """Return programs whose storages are shared in every way."""
     export = torch.export.export
@@ -161,6 +177,9 @@ def programs() -> dict[str, Callable[[], Any]]:
         ).run_decompositions(),
         "control flow": lambda: export(Control(), (torch.ones(4, 8),)),
         "dynamic": dynamic,
+        "tied": lambda: export(Tied().eval(), (torch.arange(4),)),
+        "tied, no elements": lambda: export(Tied().to("meta"), (torch.ones(4).long().to("meta"),)),
+        "tied, training": lambda: export(Tied().train(), (torch.arange(4),)),
     }
 
 
@@ -169,6 +188,18 @@ def test_file_and_memory_agree(tmp_path: Path, name: str) -> None:
     """Tests that the tables say of a file what a run with fake tensors says of the program."""
     program = programs()[name]()
     assert_equal(graph_of(program), in_file(program, tmp_path / "net.pt2"))
+
+
+def test_what_modules_share_is_one_tensor() -> None:
+    """Tests that a shared weight and state count once, and equal weights each by itself."""
+    net = Tied()
+    graph = graph_of(torch.export.export(net, (torch.arange(4),)))
+    kept = [each for each in graph.tensors if each.kind in (Kind.CONSTANT, Kind.VARIABLE)]
+    once = {id(each): each.nbytes for each in (*net.parameters(), *net.buffers())}
+    assert sum(each.bytes for each in kept) == sum(once.values())
+    assert len(kept) == len(once)
+    step = training_graph(net.eval(), (torch.arange(4),), lambda out: out.sum())
+    assert sum("weight" in each.name for each in step.tensors if each.kind is Kind.CONSTANT) == 3
 
 
 class Nested(nn.Module):

@@ -82,7 +82,8 @@ def program_in_file(path: Path, options: Options) -> Exported:
 
 
 def _program(path: Path, options: Options) -> Exported:
-    return program_of(read_model(path, options.limit_factor), path.stem, options.dims)
+    model, places = read_model(path, options.limit_factor)
+    return program_of(model, path.stem, options.dims, places)
 
 
 @contextmanager
@@ -149,8 +150,8 @@ def open_graphs(program: Any, names: Collection[str]) -> Callable[[Mapping[str, 
     if not isinstance(program, Path):
         return lambda dims: _plain_graph(program_in_memory(program, dims))
     with _explain_errors(program):
-        model = read_model(program, 1)
-    return lambda dims: _plain_graph(program_of(model, program.stem, dims))
+        model, places = read_model(program, 1)
+    return lambda dims: _plain_graph(program_of(model, program.stem, dims, places))
 
 
 def _plain_graph(program: Exported) -> Graph:

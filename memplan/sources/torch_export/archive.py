@@ -47,8 +47,11 @@ def list_models(names: Iterable[str]) -> list[str]:
     ]
 
 
-def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
-    """Return the JSON of the one program in an archive.
+def read_model(path: Path, limit_factor: int = 1) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Return the JSON of the one program in an archive, and where its weights lie.
+
+    The second result has a text by the user's name of a weight. It is the same for names of one
+    tensor, which modules share. Archives of torch before 2.8 do not say it.
 
     Raises
     ------
@@ -64,21 +67,55 @@ def read_model(path: Path, limit_factor: int = 1) -> Mapping[str, Any]:
             if len(models) != 1:
                 raise FormatError(where, _explain_count(models, archive.namelist()))
             text = _unpack(archive, models[0], limit_factor)
+            tables = {
+                name: _unpack(archive, name, limit_factor)
+                for name in _name_tables(models[0])
+                if name in archive.namelist()
+            }
     except MemplanError:
         raise
     except OSError as error:
         raise FormatError(where, error.strerror or "the archive is damaged") from None
     except _DAMAGED:
         raise FormatError(where, "the archive is damaged, or cut short") from None
-    name = quoted(models[0])
+    model = _parse(where, models[0], text, limit_factor)
+    if not isinstance(model, dict):
+        raise FormatError(where, f"{quoted(models[0])} is not an exported program")
+    places: dict[str, str] = {}
+    for name, table in tables.items():
+        places |= _find_places(_parse(where, name, table, limit_factor))
+    return model, places
+
+
+def _name_tables(model: str) -> list[str]:
+    """Return the names of the files that say where the weights of a program lie."""
+    folder, _, file = model.rpartition("models/")
+    name = file.removesuffix(".json")
+    return [f"{folder}data/{kind}/{name}_{kind}_config.json" for kind in ("weights", "constants")]
+
+
+def _parse(where: str, file: str, text: bytes, limit_factor: int) -> Any:
+    name = quoted(file)
     check_growth(f"{name}, parsed,", _estimate_parsed(text), PARSED_BYTES, limit_factor, "bytes")
     try:
-        model = json.loads(text, parse_int=_parse_digits)
+        return json.loads(text, parse_int=_parse_digits)
     except (ValueError, RecursionError):
         raise FormatError(where, f"{name} is not valid JSON") from None
-    if not isinstance(model, dict):
-        raise FormatError(where, f"{name} is not an exported program")
-    return model
+
+
+def _find_places(table: Any) -> dict[str, str]:
+    """Return by name of a weight the file of its elements, and which of them are its."""
+    rows = table.get("config") if isinstance(table, dict) else None
+    found = {}
+    for name, row in rows.items() if isinstance(rows, dict) else ():
+        meta = row.get("tensor_meta") if isinstance(row, dict) else None
+        if isinstance(meta, dict) and isinstance(row.get("path_name"), str):
+            device = meta.get("device")
+            if isinstance(device, dict) and device.get("type") == "meta":
+                continue  # torch writes one file for all weights without elements
+            keys = ("dtype", "sizes", "strides", "storage_offset")
+            found[name] = json.dumps([row["path_name"], *map(meta.get, keys)], sort_keys=True)
+    return found
 
 
 def _unpack(archive: zipfile.ZipFile, name: str, limit_factor: int) -> bytes:

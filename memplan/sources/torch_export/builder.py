@@ -33,9 +33,14 @@ def graph_with_indices(program: Exported, *, rows: bool = True) -> tuple[Graph, 
     GraphError
         If the program names a tensor that it does not have, or makes one twice.
     """
-    builder = _Builder(_find_read(program), len(program.inputs), rows=rows)
-    replaced = {argument for _, argument in program.updates}
+    count = sum(not given.same for given in program.inputs)
+    builder = _Builder(_find_read(program), count, rows=rows)
+    first = {given.value.name: given.same for given in program.inputs if given.same}
+    replaced = {first.get(argument, argument) for _, argument in program.updates}
     for given in program.inputs:
+        if given.same:
+            builder.add_name(given.value, given.same)
+            continue
         state = given.kind is Kind.CONSTANT and given.value.name in replaced
         builder.add(given.value, Kind.VARIABLE if state else given.kind, label=given.label)
     operators = builder.operators(program.nodes)
@@ -76,6 +81,12 @@ class _Builder:
         self._root.append(index)
         self._at.append(value.start)
         return index
+
+    def add_name(self, value: Value, tensor: str) -> None:
+        """Give a tensor that was added another name, as modules share a weight."""
+        if value.name in self.indices:
+            raise GraphError(f"two operators make tensor {quoted(value.name)}")
+        self.indices[value.name] = self._find(tensor)
 
     def add_view(self, value: Value, base: int, *, same: bool = False) -> int:
         """Add a tensor in the storage of another; `same`: it is that tensor in another scope."""

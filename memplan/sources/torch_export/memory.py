@@ -36,6 +36,7 @@ def program_in_memory(program: Any, given: Mapping[str, int]) -> Exported:
 class _Reader:
     def __init__(self, program: Any, given: Mapping[str, int]) -> None:
         self._signature = program.graph_signature
+        self._weights = {**program.constants, **program.state_dict}
         self._guards = getattr(program, "_guards_code", None) or []
         self._scopes = dict(scopes(program.graph_module))
         metas = {name: meta for one in self._scopes.values() for name, meta in one.metas.items()}
@@ -73,6 +74,7 @@ class _Reader:
     def _inputs(self) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
+        first: dict[object, str] = {}  # by place of a weight: its first name
         for spec in self._signature.input_specs:
             value = self._values.get(getattr(spec.arg, "name", ""))
             if value is None:
@@ -80,7 +82,10 @@ class _Reader:
             label = spec.target if spec.kind.name in _WEIGHTS else ""
             kind = Kind.CONSTANT if label else Kind.INPUT
             trained = spec.kind.name == "PARAMETER" and self._scopes[""].metas[value.name].trained
-            found.append(Given(value, kind, label, trained))
+            place = _find_place(self._weights.get(label)) or value.name
+            owner = first.setdefault(place, value.name)
+            same = "" if owner == value.name else owner
+            found.append(Given(value, kind, label, trained, same))
             names[label or value.name] = value.name
         return tuple(found), names
 
@@ -140,6 +145,14 @@ class _Reader:
             tuple(self._nodes(scope)),
             tuple(scope.slots(scope.results)),
         )
+
+
+def _find_place(weight: Any) -> tuple[object, ...] | None:
+    """Return where the elements of a weight lie; `None` if it is no tensor with strides."""
+    if str(getattr(weight, "layout", "")) != "torch.strided":
+        return None
+    storage = weight.untyped_storage()._cdata
+    return storage, weight.storage_offset(), tuple(weight.shape), weight.stride(), weight.dtype
 
 
 def _plain(argument: Any) -> Option:

@@ -40,12 +40,27 @@ class Autocast:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An input of the program: an argument, or a weight with the user's name for it."""
+    """An input of the program: an argument, or a weight with the user's name for it.
+
+    Attributes
+    ----------
+    value
+        The tensor.
+    kind
+        "input" or "constant".
+    label
+        The user's name for a weight; empty for an argument.
+    trained
+        Whether it is a parameter that needs a gradient.
+    same
+        The name of an earlier weight that is this tensor, as modules share it; or empty.
+    """
 
     value: Value
     kind: Kind
     label: str
     trained: bool = False
+    same: str = ""
 
 
 @dataclass(frozen=True, slots=True)

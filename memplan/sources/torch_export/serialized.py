@@ -22,8 +22,12 @@ _STRIDED = 7
 _MOST_AXES = 64
 
 
-def program_of(model: Json, name: str, given: Mapping[str, int]) -> Exported:
+def program_of(
+    model: Json, name: str, given: Mapping[str, int], places: Mapping[str, str]
+) -> Exported:
     """Return the program of a model's JSON, with sizes for its symbols.
+
+    `places` says by the user's name of a weight where it lies in the archive: see `read_model`.
 
     Raises
     ------
@@ -40,14 +44,20 @@ def program_of(model: Json, name: str, given: Mapping[str, int]) -> Exported:
     guards = model.get("guards_code")  # older files have none
     stated = [one for one in guards if isinstance(one, str)] if isinstance(guards, list) else []
     conditions = [*stated, *_find_asserted(scopes)]
-    return _Reader(sizes, metas).program(name, graph, signature, conditions)
+    return _Reader(sizes, metas, places).program(name, graph, signature, conditions)
 
 
 class _Reader:
     """Reads graphs into nodes; names of a sub-graph's tensors begin with the path to it."""
 
-    def __init__(self, sizes: Sizes, metas: Mapping[str, Mapping[str, Meta]]) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        metas: Mapping[str, Mapping[str, Meta]],
+        places: Mapping[str, str],
+    ) -> None:
         self._sizes = sizes
+        self._places = places
         self._metas = metas
         self._values = {
             scope: {name: sizes.value(scope + name, meta) for name, meta in found.items()}
@@ -78,6 +88,7 @@ class _Reader:
     def _inputs(self, specs: list[Any]) -> tuple[tuple[Given, ...], dict[str, str]]:
         """Return the inputs, and a map from the user's names of weights to the program's."""
         found, names = [], {}
+        first: dict[str, str] = {}  # by place of a weight: its first name
         for spec in specs:
             role, fields = get_only(spec, "an input")
             label = _label_in(fields)
@@ -85,7 +96,8 @@ class _Reader:
             for name in tensors(fields.get("arg"), bare=True):
                 value = self._value("", name)
                 trained = role == "parameter" and self._metas[""][name].trained
-                found.append(Given(value, kind, label, trained))
+                owner = first.setdefault(self._places.get(label, f"name {name}"), name)
+                found.append(Given(value, kind, label, trained, "" if owner == name else owner))
                 names[label or name] = name
         return tuple(found), names
 
