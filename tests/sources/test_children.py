@@ -21,7 +21,7 @@ def program(folder: Path, text: str) -> Path:
 
 def test_a_program_that_waits_for_a_busy_machine_answers(tmp_path: Path) -> None:
     """Tests that time in which other programs run does not count, as a pause here."""
-    run = run_child(program(tmp_path, "time.sleep(1.2); print(order['n'])"), {"n": 3}, 0.5)
+    run = run_child(program(tmp_path, "time.sleep(1.6); print(order['n'])"), {"n": 3}, 1.5)
     assert run is not None
     assert (run.returncode, run.stdout.split()) == (0, [b"3"])
 
