@@ -421,11 +421,12 @@ def test_the_command_builds_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_the_command_refuses_what_it_cannot_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests exit codes of a mistyped family and of a folder that is not there."""
+    """Tests exit codes of a mistyped family and of a folder that is a file."""
     out = str(tmp_path / "c.parquet")
     assert main(["corpus", "build", "-o", out, "--family", "timn-inference"]) == 2
     assert 'there is no family "timn-inference"' in capsys.readouterr().err
-    assert main(["corpus", "build", "-o", str(tmp_path / "none" / "c.parquet")]) == 2
+    (tmp_path / "file").touch()
+    assert main(["corpus", "build", "-o", str(tmp_path / "file" / "c.parquet")]) == 2
 
 
 def test_problem_of_leaves_out_what_is_given() -> None:

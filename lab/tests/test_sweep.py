@@ -438,7 +438,7 @@ def test_versions_that_do() -> None:
         (["--workers", "0"], "invalid value for '--workers'"),
         (["--timeout", "-1"], "'-1' is not a positive number of seconds"),
         (["--capacity-factor", "1.0", "--capacity-factor", "x"], 'capacity "x" is neither a ratio'),
-        (["--memory", "much"], "'much' is not a size"),
+        (["--memory", "much"], '"much" is not a size'),
         (["--suite", ""], "there is no suite ''"),
     ],
 )
