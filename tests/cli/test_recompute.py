@@ -228,7 +228,7 @@ def test_what_is_refused(
     ("words", "sentence"),
     [
         (("plan", "--recompute"), "below the floor of 640"),
-        (("apply", "--recompute", "--c-header", "p.h"), "memplan fit step.json 600B tries"),
+        (("apply", "--recompute", "--c-header", "p.h"), "memplan fit step.json 600B -o p.h tries"),
     ],
 )
 def test_too_little_memory_ends_with_1(
