@@ -246,6 +246,27 @@ def test_a_first_layer_makes_no_gradient_of_its_input(
         assert [name for name in its if not same_bits(mine[name], its[name])] == []
 
 
+def test_a_shared_weight_is_updated_by_its_gradient() -> None:
+    """Tests a step of layers that share a weight, before one of the same size that has another."""
+    model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 6))
+    first, second = model[0], model[2]
+    second.weight = first.weight
+    eager = copy.deepcopy(model)
+    x = torch.randn(4, 6)
+    program = capture_training(model, (x,), loss=square, lr=0.01)
+    fast = StreamRunner(plan_of(program), program)
+    updates = torch.optim.SGD(eager.parameters(), lr=0.01, momentum=0.9, foreach=False)
+    for number in range(3):
+        loss = fast.rehearse(x, seed=number)
+        updates.zero_grad()
+        wanted = square(eager(x))
+        wanted.backward()
+        updates.step()
+        assert same_bits(loss, wanted)
+    mine, its = model.state_dict(), eager.state_dict()
+    assert [name for name in its if not same_bits(mine[name], its[name])] == []
+
+
 def test_a_bucket_is_reduced_at_once() -> None:
     """Tests that the function for all-reduces gets each bucket as one tensor, in its order."""
     program = capture_training(classifier(), (torch.randn(16, 32),), loss=square, bucket_bytes=9000)

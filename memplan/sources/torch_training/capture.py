@@ -68,8 +68,8 @@ def capture(
         for spec in exported.graph_signature.output_specs
         if spec.kind.name == "GRADIENT_TO_PARAMETER"
     }
-    # The builder adds the inputs first, so they have the same indices; it keeps the outputs' order.
-    given = {one.label: index for index, one in enumerate(program.inputs)}
+    given = {one.label: indices[one.value.name] for one in program.inputs}
+    # The builder keeps the order of the outputs.
     results = dict(zip(dict.fromkeys(program.outputs), graph.outputs, strict=True))
     gradient_of = {given[parameter_of[name]]: results[name] for name in parameter_of}
     gradients = {parameter: gradient_of[parameter] for parameter in sorted(gradient_of)}
