@@ -16,29 +16,15 @@ _LAST = b"refuted\n"
 
 
 class ProofFile:
-    """The temporary file to which a solver writes a proof; `keep` moves it to the target.
-
-    Attributes
-    ----------
-    path
-        The target.
-    temporary
-        The path of the file that the solver appends lines to.
-    """
+    """The temporary file to which a solver writes a proof; `keep` moves it to the target."""
 
     def __init__(self, path: str, staged: Staged) -> None:
         self.path = path
         self._staged = staged
-        self.temporary = staged.path
+        self.temporary = staged.path  # the solver appends lines to this file
 
     def keep(self) -> bool:
-        """Move the proof to its target if it is complete; return whether it is.
-
-        Raises
-        ------
-        FormatError
-            If it cannot be moved there.
-        """
+        """Move the proof to its target if it is complete; return whether it is."""
         with open(self.temporary, "rb") as file:
             file.seek(-min(len(_LAST), os.path.getsize(self.temporary)), os.SEEK_END)
             if file.read() != _LAST:
@@ -50,13 +36,7 @@ class ProofFile:
 
 @contextmanager
 def open_proof(path: str | os.PathLike[str], problem: Problem) -> Iterator[ProofFile]:
-    """Create a temporary file next to the target, with the head of the proof; delete it at exit.
-
-    Raises
-    ------
-    FormatError
-        If nothing can be written there.
-    """
+    """Create a temporary file next to the target, with the head of the proof; delete it at exit."""
     name = os.fspath(path)
     with writing(name):
         target = os.path.realpath(name)

@@ -36,44 +36,20 @@ _LARGEST = 1e30  # well within a float32; the comparison with it also rejects na
 
 @dataclass(frozen=True)
 class Model:
-    """The model that chooses the target of a major backtrack in `telamalloc`.
+    """The model that chooses the target of a major backtrack in `telamalloc`."""
 
-    Attributes
-    ----------
-    columns
-        The columns of `memplan._core.Forest`, by name.
-    threshold
-        Scores below it count as noise.
-    discount
-        The part of its score that the outermost target loses, 0 to 1.
-    recipe
-        How it was made.
-    """
-
-    columns: Mapping[str, npt.NDArray[np.generic]]
-    threshold: float
-    discount: float
-    recipe: Mapping[str, object]
+    columns: Mapping[str, npt.NDArray[np.generic]]  # of `memplan._core.Forest`, by name
+    threshold: float  # scores below it count as noise
+    discount: float  # the part of its score that the outermost target loses, 0 to 1
+    recipe: Mapping[str, object]  # how it was made
 
     def forest(self) -> _core.Forest:
-        """Return the trees, ready to score rows.
-
-        Raises
-        ------
-        ValueError
-            If the columns are no trees; the sentence says why.
-        """
+        """Return the trees, ready to score rows; a `ValueError` says why columns are no trees."""
         return _core.Forest(**self.columns)  # type: ignore[arg-type]
 
     @cached_property
     def native(self) -> _core.BacktrackModel:
-        """The model as an object of the core.
-
-        Raises
-        ------
-        ValueError
-            If the values make no model; the sentence says why.
-        """
+        """The model as an object of the core; a `ValueError` says why values make no model."""
         return _core.BacktrackModel(self.forest(), self.threshold, self.discount)
 
     def text(self) -> str:
@@ -108,13 +84,7 @@ def shipped() -> _core.BacktrackModel:
 
 
 def read(path: str | os.PathLike[str]) -> Model:
-    """Read a model, and check that it is one for this version of memplan.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or is not such a model.
-    """
+    """Read a model, and check that it is one for this version of memplan."""
     name = os.fspath(path)
     content = _read_content(name)
     if content.get("features") != features():

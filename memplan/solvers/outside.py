@@ -30,12 +30,7 @@ def solve(
 ) -> tuple[Plan, bool]:
     """Return the plan of one solver, and whether Ctrl-C cut it short, as `native.solve` does.
 
-    Raises
-    ------
-    MissingExtraError
-        If the library that it needs is not installed.
-    MemplanError
-        If an option has a value that the solver does not know, or its plan is wrong.
+    The plan is checked, as it comes from other packages: a `MemplanError` says that it is wrong.
     """
     known = registry.SOLVERS[solver]
     registry.check_libraries(solver)

@@ -113,10 +113,7 @@ class Policy(ABC):
 def functions_of(policy: object, problem: Problem) -> Functions:
     """Return the two functions that the core calls; they return a row with an offset, and a level.
 
-    Raises
-    ------
-    MemplanError
-        If `policy` is no `Policy`. The functions raise it for invalid answers.
+    Both raise a `MemplanError` for invalid answers.
     """
     if not isinstance(policy, Policy):
         raise MemplanError(

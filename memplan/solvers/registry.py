@@ -269,13 +269,7 @@ def _spelled(value: object) -> str:
 
 
 def check_libraries(solver: str) -> None:
-    """Refuse a solver that needs a library which is not installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If one is missing; the sentence says what installs it.
-    """
+    """Refuse a solver whose library is missing; the `MissingExtraError` says what installs it."""
     known = SOLVERS[solver]
     for library in known.libraries:
         if not is_installed(library):
@@ -285,13 +279,7 @@ def check_libraries(solver: str) -> None:
 
 
 def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
-    """Refuse a problem or options that a solver does not support.
-
-    Raises
-    ------
-    UnsupportedError
-        If it lacks a constraint or an option, which is named.
-    """
+    """Refuse a problem or options that a solver does not support."""
     known = SOLVERS[solver]
     for option in options:
         if option not in known.options:
@@ -307,13 +295,7 @@ def check(solver: str, problem: Problem, options: Iterable[str] = ()) -> None:
 
 
 def check_proof(solver: str, problem: Problem) -> None:
-    """Refuse a solver that cannot write down a proof about a problem.
-
-    Raises
-    ------
-    UnsupportedError
-        If it writes no proofs, or the problem has a constraint that proofs do not cover.
-    """
+    """Refuse a solver that cannot write down a proof about a problem."""
     if not SOLVERS[solver].proves:
         able = ", ".join(name for name, each in SOLVERS.items() if each.proves)
         raise UnsupportedError(f"{solver} writes no proof; choose one of {able}")

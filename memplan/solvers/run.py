@@ -21,27 +21,7 @@ _HEARTBEAT = 0.5  # seconds between two calls of `progress` while nothing change
 
 
 class Run:
-    """The question for a solver in Python, and the object that it reports to.
-
-    Parameters
-    ----------
-    problem, solver, minimize, seconds, nodes, seed, options, progress
-        As `native.solve` takes them.
-
-    Attributes
-    ----------
-    problem
-        The problem to solve.
-    seed
-        For a solver with random choices.
-    bound
-        The lower bound on the peak, in bytes.
-    peak
-        The peak of the incumbent (the best plan within the capacity so far), in bytes; `None`
-        before there is one.
-    note
-        A few words on what decided the answer.
-    """
+    """The question for a solver in Python, and the object that it reports to."""
 
     def __init__(
         self,
@@ -66,21 +46,17 @@ class Run:
         self._progress = progress
         self._offsets: Column | None = None
         self.problem = problem
-        self.seed = seed
-        self.bound = native.lower_bound(problem).bytes
+        self.seed = seed  # for a solver with random choices
+        self.bound = native.lower_bound(problem).bytes  # in bytes
+        # Of the incumbent, in bytes: the best plan within the capacity so far.
         self.peak: int | None = None
+        # A few words on what decided the answer.
         self.note = "the capacity is below the bound" if self._refuted else ""
 
     # Options
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """Return the value of an option, one of `values`; the first if the option is not given.
-
-        Raises
-        ------
-        MemplanError
-            If it names none of them.
-        """
+        """Return the value of an option, one of `values`; the first if the option is not given."""
         given = self._options.get(option, values[0])
         name = given[0] if isinstance(given, list) and len(given) == 1 else given
         if not isinstance(name, str) or name not in values:
@@ -90,13 +66,7 @@ class Run:
         return name
 
     def switch(self, option: str) -> bool:
-        """Return whether an option is on; the default is on.
-
-        Raises
-        ------
-        MemplanError
-            If it is neither on nor off.
-        """
+        """Return whether an option is on; the default is on."""
         given = self._options.get(option, True)
         if not isinstance(given, bool):
             raise MemplanError(f"the option {option} of {self._solver} must be True or False")
@@ -154,12 +124,8 @@ class Run:
     def offer(self, offsets: Iterable[int] | npt.NDArray[np.int64], note: str) -> None:
         """Take a plan as the incumbent if it is within the capacity and the best so far.
 
-        Parameters
-        ----------
-        offsets
-            In bytes, one for each row; legal, but of any magnitude.
-        note
-            A few words on what found it.
+        Offsets are in bytes, one for each row; they are legal, but of any magnitude. The note says
+        in a few words what found the plan.
         """
         placed = offsets.tolist() if isinstance(offsets, np.ndarray) else list(offsets)
         sizes = self.problem.size.tolist()

@@ -21,13 +21,7 @@ __all__ = ["Stop", "is_asked", "is_stopped", "note_interrupt", "stoppable"]
 
 
 class Stop:
-    """Whether Ctrl-C has ended a question.
-
-    Attributes
-    ----------
-    is_set
-        Whether it has.
-    """
+    """Whether Ctrl-C has ended a question."""
 
     def __init__(self) -> None:
         self.is_set = False
