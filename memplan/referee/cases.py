@@ -21,19 +21,8 @@ def check_cases(
 ) -> None:
     """Check that at each inner node of the tree, the branches are all that can be decided there.
 
-    Parameters
-    ----------
-    cases
-        The decisions of each case.
-    find_branches
-        Takes the decisions of all cases at a node, of which there is at least one, and returns
-        those that are possible there. It raises a `ProofError` if the cases do not agree what is
-        decided.
-
-    Raises
-    ------
-    ProofError
-        If a case is missing, or as `find_branches`.
+    `find_branches` takes the decisions of all cases at a node, at least one, and returns those that
+    are possible there, or raises a `ProofError` if the cases do not agree what is decided.
     """
     todo = [(0, list(cases))]
     while todo:

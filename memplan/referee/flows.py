@@ -33,21 +33,10 @@ def find_reached(arcs: Sequence[Sequence[int]], start: int, last: float = inf) -
 
 
 def measure_flow(flow: Column, capacity: Callable[[Arc], float | None], name: str) -> int:
-    """Return what flows into the sink.
+    """Return what flows into the sink; a `ProofError` names what is wrong with the flow.
 
-    Parameters
-    ----------
-    flow
-        Three columns: from a node, to a node, amount. An arc may have several rows.
-    capacity
-        Of an arc: infinite if it has no limit, `None` if there is no such arc.
-    name
-        Of the operator that the network is of, for errors.
-
-    Raises
-    ------
-    ProofError
-        If an amount is negative or above a capacity, or if a node gains or loses something.
+    The columns are: from a node, to a node, amount; an arc may have several rows. The capacity of
+    an arc is infinite if it has no limit, and `None` if there is no such arc.
     """
     if flow.ndim != 2 or flow.shape[1] != 3 or flow.dtype.kind not in "iu":
         raise ProofError("the flow of a certificate must have three columns of whole numbers")

@@ -27,31 +27,10 @@ def next_peak(problem: Problem, cap: int) -> int:
 class Ground:
     """The rows that a proof is about: their legal offsets, and which of them conflict.
 
-    Parameters
-    ----------
-    problem
-        A problem without windows.
-
-    Attributes
-    ----------
-    size
-        By row of the proof (see `look_at`): its size in bytes.
-    component
-        By row: a row that stands for its component. Rows that a chain of conflicts connects are in
-        one component.
-    grid
-        By component: a number of bytes; offsets can be assumed to be multiples of it.
-    free
-        By component: whether each of these multiples is a legal offset of every row.
-    part
-        As `component`, but without the rows that were moved to the bottom.
-
-    Notes
-    -----
-    Let all rows fall until they rest on what lies below them, the lowest first. Then every offset
-    is a sum of sizes, rounded up to alignments on the way, and no peak has risen. So offsets can
-    be assumed to be multiples of the greatest common divisor of the sizes, if every alignment
-    divides that and nothing else restricts offsets.
+    The problem has no windows. Let all rows fall until they rest on what lies below them, the
+    lowest first. Then every offset is a sum of sizes, rounded up to alignments on the way, and no
+    peak has risen. So offsets can be assumed to be multiples of the greatest common divisor of the
+    sizes, if every alignment divides that and nothing else restricts offsets.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -64,10 +43,13 @@ class Ground:
         columns = (held.buffer.tolist(), held.start.tolist(), held.end.tolist())
         for row, start, end in zip(*columns, strict=True):
             self._live.setdefault(row, []).append((start, end))
-        self.size: dict[int, int] = {}
+        self.size: dict[int, int] = {}  # by row of the proof (see `look_at`), in bytes
+        # By row: a row that stands for its component. Rows that a chain of conflicts connects are
+        # in one component.
         self.component: dict[int, int] = {}
-        self.grid: dict[int, int] = {}
-        self.free: dict[int, bool] = {}
+        self.grid: dict[int, int] = {}  # by component: offsets can be assumed to be multiples of it
+        self.free: dict[int, bool] = {}  # by component: each of these is legal for every row
+        # As `component`, but without the rows that were moved to the bottom.
         self.part: dict[int, int] = {}
         self._around: dict[int, list[frozenset[int]]] = {}
 

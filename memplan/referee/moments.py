@@ -35,13 +35,7 @@ _MOST_BITS: Final = 62  # of scale and shift
 def check_order_bound(
     problem: RecomputeProblem, certificate: GivenOrderBound, capacity: int
 ) -> int:
-    """Return the bound that a certificate proves; `NOTHING_FITS` if no sequence fits.
-
-    Raises
-    ------
-    ProofError
-        One sentence on what is wrong with the certificate.
-    """
+    """Return the bound that a certificate proves; `NOTHING_FITS` if no sequence fits."""
     program = _Moments(problem, certificate)
     cases = [[(at, bool(each)) for at, each in leaf.decisions] for leaf in certificate.leaves]
     check_cases(cases, _find_branches)

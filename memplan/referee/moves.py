@@ -69,13 +69,7 @@ class StretchClaim(Protocol):
 
 
 def with_pieces(whole: Problem, part: Problem, stretches: Iterable[StretchClaim]) -> Problem:
-    """Return the buffers of a memory with the pieces that are there for some time.
-
-    Raises
-    ------
-    PlanError
-        If a buffer that may not move does.
-    """
+    """Return the buffers of a memory with the pieces that are there for some time."""
     pieces = []
     listed = set(whole.conflicts.pairs().ravel().tolist())
     for each in stretches:
@@ -105,10 +99,7 @@ def count_moved(
 ) -> dict[str, Fraction]:
     """Return what accesses and copies of each buffer that moves cost.
 
-    Raises
-    ------
-    PlanError
-        If an access does not find its bytes, or a stretch is not as it must be.
+    A `PlanError` says which access does not find its bytes, or which stretch is wrong.
     """
     by_name = {memory.name: memory for memory in memories}
     found = {}

@@ -46,17 +46,7 @@ class Literal(NamedTuple):
 
 
 class Known:
-    """Bounds on offsets and orders of pairs that hold together.
-
-    Attributes
-    ----------
-    lower, upper
-        Bounds on the offset by row, in bytes. They are legal offsets themselves.
-    below
-        Pairs of rows of which the first lies below the second.
-    broken
-        Whether the facts contradict one another.
-    """
+    """Bounds on offsets and orders of pairs that hold together."""
 
     def __init__(
         self,
@@ -67,10 +57,10 @@ class Known:
         broken: bool = False,
     ) -> None:
         self.ground = ground
-        self.lower = lower
+        self.lower = lower  # bounds by row, in bytes, which are legal offsets themselves
         self.upper = upper
-        self.below = below
-        self.broken = broken
+        self.below = below  # pairs of rows of which the first lies below the second
+        self.broken = broken  # whether the facts contradict one another
 
     def copy(self) -> Known:
         """Return a copy, to which facts can be added."""
