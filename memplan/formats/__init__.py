@@ -115,13 +115,7 @@ def load_planned(path: str | os.PathLike[str]) -> tuple[Problem, Plan]:
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace from a JSON file.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, for everything that is wrong with the file.
-    """
+    """Read a trace from a JSON file."""
     return trace_json.read_trace(read_text(path), os.fspath(path))
 
 

@@ -18,13 +18,7 @@ class _RejectedError(ValueError):
 
 
 class Fields:
-    """Parses a document and checks its fields.
-
-    Parameters
-    ----------
-    name
-        The name of the file in errors.
-    """
+    """Parses a document and checks its fields; errors begin with the name of the file."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -23,14 +23,8 @@ def records(
 
     The first record decides what separates fields: a comma, where it has none a semicolon, and
     where it has neither a tab; one with quotes has commas. Blank lines are skipped. Lines that
-    begin with `#` are skipped too, and are added to `comments` with their numbers. Spaces and tabs
-    around a field are removed, and so are its quotes; inside quotes a field keeps everything,
-    including line ends.
-
-    Raises
-    ------
-    FormatError
-        For quotes that are not at the start and the end of a field.
+    begin with `#` are added to `comments` with their numbers. Spaces and tabs around a field are
+    removed, and so are its quotes; inside quotes a field keeps everything, including line ends.
     """
     opened: list[str] = []  # the lines of a record with a quote that is not closed yet
     separator = ""

@@ -13,13 +13,7 @@ __all__ = ["read_conflicts", "read_groups", "write_conflicts", "write_groups"]
 
 
 def read_conflicts(reader: Fields, buffers: list[Any]) -> list[tuple[int, int]]:
-    """Return pairs of rows from the arrays of ids that `buffers` may have as `conflicts`.
-
-    Raises
-    ------
-    FormatError
-        If `conflicts` is not an array of ids of the file.
-    """
+    """Return pairs of rows from the arrays of ids that `buffers` may have as `conflicts`."""
     if not any("conflicts" in buffer for buffer in buffers):
         return []
     row_of = _rows_by_id(buffers)
@@ -33,13 +27,7 @@ def read_conflicts(reader: Fields, buffers: list[Any]) -> list[tuple[int, int]]:
 
 
 def read_groups(reader: Fields, groups: object, buffers: list[Any]) -> list[list[int]]:
-    """Return the rows of every group; in the file groups are arrays of ids.
-
-    Raises
-    ------
-    FormatError
-        If `groups` is not an array of arrays of ids of the file.
-    """
+    """Return the rows of every group; in the file groups are arrays of ids."""
     listed = reader.array(groups, "groups")
     row_of = _rows_by_id(buffers) if listed else {}
     return [_read_members(reader, ids, f"groups[{at}]", row_of) for at, ids in enumerate(listed)]
@@ -55,13 +43,7 @@ def write_conflicts(problem: Problem) -> list[list[str]]:
 
 
 def write_groups(problem: Problem) -> list[list[str]]:
-    """Return the ids of every group.
-
-    Raises
-    ------
-    MemplanError
-        For a group that lost members when a subset of the problem was taken.
-    """
+    """Return the ids of every group; refuse one that lost members when a subset was taken."""
     for rows in problem.groups:
         if not is_contiguous(problem, rows):
             raise MemplanError(

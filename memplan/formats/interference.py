@@ -37,15 +37,10 @@ _LOOKS = {  # of DOT alone
 
 
 def write_dot(problem: Problem) -> str:
-    """Format the interference graph for Graphviz.
+    """Format the interference graph for Graphviz, if it has no more than `MOST_EDGES`.
 
     The area of a node is in proportion to the size of its buffer, unless its label needs more. What
     is live at the greatest load is filled.
-
-    Raises
-    ------
-    MemplanError
-        If there are more than `MOST_EDGES`.
     """
     first, second, causes = _list_edges(problem)
     largest = max(1, int(problem.size.max(initial=0)))
@@ -67,13 +62,7 @@ def write_dot(problem: Problem) -> str:
 
 
 def write_graphml(problem: Problem) -> str:
-    """Format the interference graph as GraphML.
-
-    Raises
-    ------
-    MemplanError
-        As `write_dot`.
-    """
+    """Format the interference graph as GraphML, if it has no more than `MOST_EDGES`."""
     first, second, causes = _list_edges(problem)
     keys = [("graph", name, "long") for name in _GRAPH]
     keys += [("node", name, "long" if name in _NUMBERS else "string") for name in _NODE]

@@ -55,22 +55,7 @@ _PLACED = {"id": True, "size": True, "offset": False}
 
 
 def read_problem(text: str, name: str, *, capacity: int | None = None) -> Problem:
-    """Read a problem.
-
-    Parameters
-    ----------
-    text
-        The content of the file.
-    name
-        The name of the file in errors.
-    capacity
-        The capacity in place of the file's, if not `None`.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a problem; the capacity replaces the one in the file, if given."""
     reader = _Reader(name)
     document = reader.document(text, "problem", VERSION, _PROBLEM)
     buffers = reader.objects(document["buffers"], "buffers", _BUFFER)
@@ -114,13 +99,7 @@ def _with_conflicts(row: dict[str, object], others: list[str]) -> dict[str, obje
 
 
 def read_plan(text: str, name: str) -> Plan:
-    """Read a plan.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a plan."""
     reader = _Reader(name)
     document = reader.document(text, "plan", VERSION, _PLAN)
     buffers = reader.objects(document["buffers"], "buffers", _PLACED)

@@ -54,21 +54,7 @@ def read_problem(
 ) -> Problem:
     """Read a problem.
 
-    Parameters
-    ----------
-    text
-        The file.
-    name
-        The name of the file in errors.
-    capacity
-        The problem's capacity, which is not in the file.
-    beside
-        The file beside it, if there is one; with it, the table may turn out to be a plan.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file, the line if it is known, and the field.
+    The capacity is not in the file. With the file beside it, the table may turn out to be a plan.
     """
     table = _Table.of(text, name, beside)
     if table.trailer is not None:
@@ -84,11 +70,6 @@ def read_planned(text: str, name: str, beside: str | None = None) -> tuple[Probl
 
     The plan loses the fingerprint of the original problem, because that may have had constraints
     that are not in the file: those that CSV cannot contain (see `write_problem`), and pins.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file, the line where it is known, and the field.
     """
     table = _Table.of(text, name, beside)
     plan = _make_plan(table)
@@ -100,10 +81,8 @@ def read_planned(text: str, name: str, beside: str | None = None) -> tuple[Probl
 def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
     """Format a problem; its capacity is lost.
 
-    Raises
-    ------
-    MemplanError
-        For a problem with reserved ranges, conflicts or groups, or ids with a NUL in them.
+    A problem with reserved ranges, conflicts or groups is refused, and so are ids with a NUL in
+    them.
     """
     for there, what in (
         (problem.has_reserved, "reserved ranges"),
@@ -121,37 +100,14 @@ def write_problem(problem: Problem, dialect: Dialect = "lower-upper") -> str:
 
 
 def read_plan(text: str, name: str, beside: str | None = None) -> Plan:
-    """Read a plan: offsets, which are `feasible`, with what the file beside it claims.
-
-    Parameters
-    ----------
-    text, name
-        The table, and its name in errors.
-    beside
-        The file with claims, if there is one.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file, the line where it is known, and the field.
-    """
+    """Read a plan: offsets, which are `feasible`, with what the file beside it claims."""
     return _make_plan(_Table.of(text, name, beside))
 
 
 def write_plan(problem: Problem | None, plan: Plan, dialect: Dialect = "lower-upper") -> str:
     """Format a plan with offsets, in the order of the problem's rows.
 
-    Parameters
-    ----------
-    problem
-        The problem of the plan; `None` if the plan has lifetimes, as one read from CSV does.
-    plan, dialect
-        The plan, and the dialect to write it in.
-
-    Raises
-    ------
-    MemplanError
-        For a plan without offsets, a plan for other buffers, and ids with a NUL in them.
+    The problem may be `None` if the plan has lifetimes, as one read from CSV does.
     """
     if plan.offsets is None:
         raise MemplanError(f"CSV cannot store a plan without offsets ({plan.status}); write JSON")

@@ -44,20 +44,7 @@ _ALLOCATION = {
 
 
 def read_trace(text: str, name: str) -> Trace:
-    """Read a trace.
-
-    Parameters
-    ----------
-    text
-        The file.
-    name
-        The name of the file in errors.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a trace; a `FormatError` names the field, or the line where the text is not JSON."""
     reader = _Reader(name)
     document = reader.document(text, "trace", VERSION, _TRACE)
     scopes = reader.scopes(document["frames"])
