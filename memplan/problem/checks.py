@@ -85,11 +85,7 @@ def check_columns(problem: Problem) -> None:
 
 
 def check_gaps(problem: Problem) -> None:
-    """Check the gaps, which must be sorted.
-
-    Each lies inside its buffer's lifetime, gaps of one buffer do not overlap, and each window
-    lies inside the buffer.
-    """
+    """Check that sorted gaps lie in lifetimes and do not overlap, and windows lie in buffers."""
     if not problem.has_gaps:
         return
     owner, start, end = problem.gap_buffer, problem.gap_start, problem.gap_end

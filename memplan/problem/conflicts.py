@@ -45,17 +45,7 @@ class Conflicts(Immutable):
     def of_pairs(cls, count: int, pairs: Any) -> Conflicts:
         """Make the relation from pairs of rows, in any order; a pair listed twice counts once.
 
-        Parameters
-        ----------
-        count
-            How many rows there are.
-        pairs
-            Whole numbers, shape (m, 2): an array, or an iterable of pairs.
-
-        Raises
-        ------
-        ProblemError
-            If an item is not a pair, or names a row that does not exist.
+        Pairs are whole numbers, shape (m, 2): an array, or an iterable of pairs.
         """
         listed = pairs if hasattr(pairs, "__array__") else list(pairs)
         try:

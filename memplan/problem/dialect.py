@@ -121,14 +121,7 @@ def format_gap(start: int, end: int, lower: int, upper: int, inclusive: bool) ->
 
 
 def frame_columns(frame: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the columns of a data frame as `Problem.from_arrays` takes them, and the ids.
-
-    Raises
-    ------
-    ProblemError
-        If it is not a frame, and for columns and values that `Header.of`, `parse_gaps` or
-        `int_column` reject.
-    """
+    """Return the columns of a data frame as `Problem.from_arrays` takes them, and the ids."""
     try:
         header = Header.of([str(name) for name in frame.columns])
         arrays = {field: frame[name].to_numpy() for field, name in header.names.items()}

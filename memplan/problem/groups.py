@@ -26,13 +26,7 @@ GROUP_COLUMNS = ("group", "lead")
 def take_groups(
     groups: Iterable[Iterable[int]] | tuple[Column, Column] | None, size: Column, label: Label
 ) -> tuple[Column, Column]:
-    """Return the columns `group` (-1: in none) and `lead`, from lists of rows or from columns.
-
-    Raises
-    ------
-    ProblemError
-        For a row that is not there, is listed twice, or is in two groups.
-    """
+    """Return the columns `group` (-1: in none) and `lead`, from lists of rows or from columns."""
     # Two arrays with a value per row must be columns: as two groups they would list rows twice.
     if (
         isinstance(groups, tuple)

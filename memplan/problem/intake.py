@@ -65,13 +65,7 @@ def take_conflicts(pairs: Conflicts | npt.ArrayLike | None, count: int) -> Confl
 def rows_of(
     lists: Iterable[Iterable[str]], buffers: Sequence[Buffer], field: str
 ) -> list[list[int]]:
-    """Turn lists of ids (of conflicts or groups) into lists of rows.
-
-    Raises
-    ------
-    ProblemError
-        For an id that no buffer has.
-    """
+    """Turn lists of ids (of conflicts or groups) into lists of rows."""
     named = [list(ids) for ids in lists]
     row_of = {str(buffer.id): row for row, buffer in enumerate(buffers)} if named else {}
     for at, ids in enumerate(named):

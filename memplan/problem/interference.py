@@ -59,12 +59,8 @@ def find_edges(problem: Problem, most: int) -> Edges:
     """Return all pairs of buffers that may not share addresses, as `memplan.verify` checks them.
 
     Without gaps the edges are counted before they are made, in O(s log s) for s spans. With gaps,
-    two buffers may meet several times, so each meeting is examined.
-
-    Raises
-    ------
-    MemplanError
-        If there are more edges than `most`.
+    two buffers may meet several times, so each meeting is examined. More edges than `most` are
+    refused.
     """
     held = spans(problem)
     order = np.argsort(held.start, kind="stable")

@@ -24,24 +24,12 @@ __all__ = ["Held", "Loads", "available", "capacity_for"]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one buffer holds at one time.
-
-    Attributes
-    ----------
-    id
-        The buffer.
-    bytes
-        What it holds then: its size, or the size of its window inside a gap that has one.
-    size
-        Its whole size.
-    start, end
-        Its lifetime `[start, end)`.
-    """
+    """What one buffer holds at one time."""
 
     id: str
-    bytes: int
+    bytes: int  # its size, or the size of its window inside a gap that has one
     size: int
-    start: int
+    start: int  # of its lifetime
     end: int
 
 

@@ -123,14 +123,7 @@ def first_overlap(held: Spans, offset: Column) -> Overlap | None:
 
     This is a sweep over time. The live spans are disjoint until the first overlap, so it is enough
     to compare a span that starts with its neighbours by address. The time is O(s log s), plus that
-    of inserting into `LiveRanks`.
-
-    Parameters
-    ----------
-    held
-        The spans of the buffers.
-    offset
-        Shape (n,): the offset of every buffer that has a span.
+    of inserting into `LiveRanks`. Offsets have shape (n,), one for each buffer that has a span.
     """
     base = offset[held.buffer]
     lower, upper = held.lower + base, held.upper + base
