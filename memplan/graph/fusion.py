@@ -33,39 +33,21 @@ _LONGEST = 4  # operators of a run
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """Operators that follow each other and could be one.
+    """Operators that follow each other and could be one."""
 
-    Attributes
-    ----------
-    rows
-        The rows of the problem which would not be stored.
-    start, end
-        The steps `[start, end)` of these operators, which become one step.
-    operators
-        The operators, as "name (type)", in their order.
-    """
-
-    rows: tuple[int, ...]
-    start: int
+    rows: tuple[int, ...]  # of the problem, which would not be stored
+    start: int  # the steps `[start, end)` of these operators, which become one step
     end: int
-    operators: tuple[str, ...]
+    operators: tuple[str, ...]  # as "name (type)", in their order
 
 
 def find_fusions(layout: Layout) -> tuple[Fusion, ...]:
-    """Return the runs of operators that could be one.
+    """Return the runs of operators that could be one; with several streams, no runs are known.
 
-    Parameters
-    ----------
-    layout
-        The layout of a program; with several streams, no runs are known.
-
-    Returns
-    -------
-    fusions
-        Runs of two to four outermost operators without blocks, by their first step and length.
-        Each makes an intermediate tensor that only the next one reads. A tensor which shares
-        memory with another one, is in a group or has a pin stays stored. A run is left out if an
-        operator writes to memory that an earlier one of the run reads.
+    They are runs of two to four outermost operators without blocks, by their first step and length.
+    Each makes an intermediate tensor that only the next one reads. A tensor which shares memory
+    with another one, is in a group or has a pin stays stored. A run is left out if an operator
+    writes to memory that an earlier one of the run reads.
     """
     graph = layout.graph
     if len({operator.stream for operator in graph.operators}) > 1:

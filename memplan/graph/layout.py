@@ -135,12 +135,8 @@ def lay_out(
 def find_storages(graph: Graph) -> list[Storage]:
     """Return the planned storages of a graph on one stream, in the order of `lay_out`.
 
-    The bytes of its tensors may be numbers of any kind, such as `memplan.many.Many`.
-
-    Raises
-    ------
-    GraphError
-        As `lay_out`; also if a graph has several streams, or groups.
+    The bytes of its tensors may be numbers of any kind, such as `memplan.many.Many`. Graphs with
+    several streams or groups are refused.
     """
     if graph.groups or len({operator.stream for operator in graph.operators}) > 1:
         raise GraphError("the storages of groups and streams are not found without a problem")

@@ -12,27 +12,18 @@ __all__ = ["Clock", "Lives", "iterate_given", "iterate_wanted", "lives"]
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """The lifetimes of a graph's tensors, and the steps in which they are measured.
+    """The lifetimes of a graph's tensors, and the steps in which they are measured."""
 
-    Attributes
-    ----------
-    start, end
-        By tensor: it is needed during `[start, end)`. A tensor that no operator makes or reads has
-        `start == end`.
-    steps
-        The number of steps. An operator without blocks takes one step. One with blocks takes a
-        step to enter, the steps of its blocks one after the other, and a step to leave.
-    operators
-        By step: the operator at work.
-    spans
-        By operator, in the order of `Graph.walk`: the steps `[start, end)` from entering it to
-        leaving it.
-    """
-
+    # By tensor: it is needed during `[start, end)`. A tensor that no operator makes or reads has
+    # `start == end`.
     start: tuple[int, ...]
     end: tuple[int, ...]
+    # How many there are. An operator without blocks takes one step. One with blocks takes a step to
+    # enter, the steps of its blocks one after the other, and a step to leave.
     steps: int
-    operators: tuple[Operator, ...]
+    operators: tuple[Operator, ...]  # by step: the operator at work
+    # By operator, in the order of `Graph.walk`: the steps `[start, end)` from entering it to
+    # leaving it.
     spans: tuple[tuple[int, int], ...]
 
 

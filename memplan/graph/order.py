@@ -23,14 +23,8 @@ with blocks begins when everything is there that is read inside.
 def waits(operators: Sequence[Operator], views: Iterable[View] = ()) -> Waits:
     """Return the arcs of a program: an operator waits for the makers of the tensors that it reads.
 
-    If no operator makes a view, its readers wait for the maker of its base.
-
-    Parameters
-    ----------
-    operators
-        The outermost operators, in any order.
-    views
-        The views of the graph.
+    If no operator makes a view, its readers wait for the maker of its base. The operators are the
+    outermost ones, in any order.
     """
     base = {view.tensor: view.base for view in views}
     maker: dict[int, int] = {}

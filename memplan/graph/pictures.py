@@ -71,19 +71,9 @@ class Map(Protocol):
     """The rows of one input that an operator needs for rows of its result."""
 
     def feed(self, wanted: Span, size: int, result: int) -> Feed:
-        """Return what to feed for a wanted span, which is not empty.
+        """Return what to feed for rows of the result; `size` and `result` count the rows of both.
 
-        Parameters
-        ----------
-        wanted
-            Rows of the result.
-        size, result
-            All rows of the input, and of the result.
-
-        Raises
-        ------
-        ValueError
-            If no row of the result needs one of the input.
+        A `ValueError` says that no row of the result needs one of the input.
         """
 
 
@@ -115,26 +105,15 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window that moves over the input: convolution and pooling.
+    """A window that moves over the input: convolution and pooling."""
 
-    Attributes
-    ----------
-    kernel, stride, dilation
-        In rows.
-    padding
-        Where the rows around the input come from.
-    before
-        The number of rows before the first one of the whole input, if the padding is `FREE`.
-    zeros
-        Whether the rows around the input count as zeros, so that a copy with zeros around it gives
-        the same result.
-    """
-
-    kernel: int
+    kernel: int  # in rows, as stride and dilation
     stride: int = 1
     dilation: int = 1
-    padding: Padding = Padding.FREE
-    before: int = 0
+    padding: Padding = Padding.FREE  # where the rows around the input come from
+    before: int = 0  # the rows before the first one of the whole input, if the padding is `FREE`
+    # Whether the rows around the input count as zeros, so that a copy with zeros around it gives
+    # the same result.
     zeros: bool = False
 
     @property
@@ -414,12 +393,7 @@ Maps = dict[int, tuple[Map, Map]]
 def find_size(shape: Sequence[int] | None, axis: int) -> Size | None:
     """Return the rows and columns of a shape, or `None` if it is not that of one picture.
 
-    Parameters
-    ----------
-    shape
-        Of a tensor.
-    axis
-        That of rows in a shape of four axes; columns follow it.
+    The axis is that of rows in a shape of four axes; columns follow it.
     """
     if shape is None or len(shape) != _RANK or shape[0] != 1 or min(shape) < 1:
         return None
@@ -427,13 +401,7 @@ def find_size(shape: Sequence[int] | None, axis: int) -> Size | None:
 
 
 def require_size(shape: Sequence[int] | None, axis: int, what: str) -> Size:
-    """Return the rows and columns of a shape; `what` has it.
-
-    Raises
-    ------
-    WholeError
-        If it is not that of one picture.
-    """
+    """Return the rows and columns of a shape; a `WholeError` names `what` if it is no picture."""
     size = find_size(shape, axis)
     if size is None:
         if shape is not None and len(shape) == _RANK and shape[0] > 1:
@@ -447,21 +415,8 @@ def broadcast(
 ) -> Maps:
     """Return the maps of an operator on elements, of which some inputs may be broadcast.
 
-    Parameters
-    ----------
-    shapes
-        Of its inputs; `None` for one that is left out.
-    result
-        The rows and columns of its result.
-    fixed
-        Which inputs are constants.
-    axis
-        That of rows in a shape of four axes.
-
-    Raises
-    ------
-    WholeError
-        If an input has rows of its own and is not a picture, or none is one.
+    The shape of an input that is left out is `None`, and `fixed` says which inputs are constants. A
+    `WholeError` says that an input has rows of its own and is not a picture, or that none is one.
     """
     maps: Maps = {}
     for at, shape in enumerate(shapes):
@@ -483,21 +438,9 @@ def broadcast(
 
 
 def join(sizes: Sequence[int], axis: int, rows: int) -> Maps:
-    """Return the maps of pictures that are joined.
+    """Return the maps of pictures that are joined along an axis, of such sizes along it.
 
-    Parameters
-    ----------
-    sizes
-        Of the inputs along the axis that joins them.
-    axis
-        Along which they are joined.
-    rows
-        The axis of rows.
-
-    Raises
-    ------
-    WholeError
-        If they are a batch.
+    A `WholeError` says that they are a batch.
     """
     if axis == 0:
         raise WholeError("it joins a batch")
@@ -522,10 +465,7 @@ def window(
 ) -> Window:
     """Return the map of a convolution or of pooling along one axis.
 
-    Raises
-    ------
-    WholeError
-        If there is no such window, or windows are too far apart.
+    A `WholeError` says that there is no such window, or that windows are too far apart.
     """
     if min(kernel, stride) < 1:
         raise WholeError("its options make no sense")
@@ -539,14 +479,10 @@ def resize(
 ) -> tuple[Map, Map]:
     """Return the maps of a resize whose positions are exact in binary numbers.
 
-    Row i of the result is interpolated between rows from `i // scale - before` to `... + after`.
-    A runtime that computes positions with the size of the input divided by that of the result
-    (`divides`) is exact for every whole factor by which rows become fewer.
-
-    Raises
-    ------
-    WholeError
-        If a position could be rounded to another row.
+    Row i of the result is interpolated between rows from `i // scale - before` to `... + after`. A
+    runtime that computes positions with the size of the input divided by that of the result
+    (`divides`) is exact for every whole factor by which rows become fewer. A `WholeError` says that
+    a position could be rounded to another row.
     """
     maps: list[Map] = []
     for one, other in zip(size, result, strict=True):

@@ -31,47 +31,26 @@ _MADE_IN_THE_RUN = (Kind.INTERMEDIATE, Kind.OUTPUT)
 
 @dataclass(frozen=True, slots=True)
 class Remake:
-    """A storage that could be dropped for a while.
+    """A storage that could be dropped for a while."""
 
-    Attributes
-    ----------
-    row
-        The row in the problem.
-    dropped, again
-        It is not held during `[dropped, again)`; the moment at which it is made again lies just
-        before the step `again`.
-    by
-        The operators that make it again, as "name (type)", in their order.
-    kept
-        Rows that these read and that would be over by then; each must be kept until that moment.
-    extra
-        Rows that are needed at that moment only: workspaces and other results.
-    """
-
-    row: int
+    row: int  # in the problem
+    # It is not held during `[dropped, again)`; the moment at which it is made again lies just
+    # before the step `again`.
     dropped: int
     again: int
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the operators that make it again, as "name (type)", in their order
+    # Rows that these read, which would be over by then: each is kept until that moment.
     kept: tuple[int, ...]
-    extra: tuple[int, ...]
+    extra: tuple[int, ...]  # rows that are needed at that moment only: workspaces and other results
 
 
 def find_remakes(layout: Layout, start: int, end: int) -> tuple[Remake, ...]:
     """Return the storages that could be dropped during `[start, end)`, and how to make them again.
 
-    Parameters
-    ----------
-    layout
-        The layout of a program on one stream; with several, the order of operators is not known.
-    start, end
-        A time, in the steps of `Lives`.
-
-    Returns
-    -------
-    remakes
-        In the order of the rows, at most one for each row. Left out are storages in a group, those
-        that are written inside branches or loops, and those made from tensors that have been
-        overwritten since.
+    Times are steps of `Lives`; with several streams, the order of operators is not known. At most
+    one comes for each row, in the order of the rows. Left out are storages in a group, those that
+    are written inside branches or loops, and those made from tensors that have been overwritten
+    since.
     """
     graph = layout.graph
     if len({operator.stream for operator in graph.operators}) > 1 or start >= end:

@@ -18,37 +18,21 @@ _GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)  # what has its value before
 
 @dataclass(slots=True)
 class Group:
-    """Tensors that share memory.
+    """Tensors that share memory."""
 
-    Attributes
-    ----------
-    tensors
-        Indices of the tensors in the graph.
-    bytes
-        The size of the memory that they share.
-    start, end
-        Some of them is needed in `[start, end)`.
-    kind
-        The kind of the base if it is not an intermediate, or of the first tensor that is not one.
-    pin
-        The offset that the file gives the base, directly or through another tensor.
-    """
-
-    tensors: list[int]
-    bytes: int
-    start: int
+    tensors: list[int]  # indices in the graph
+    bytes: int  # of the memory that they share
+    start: int  # some of them is needed in `[start, end)`
     end: int
-    kind: Kind
-    pin: int | None
+    kind: Kind  # of the base if it is not an intermediate, or of the first tensor that is not one
+    pin: int | None  # the offset that the file gives the base, directly or through another tensor
 
 
 class Sharing:
     """A forest of tensors with their offsets in their parents; each tree is a piece of memory.
 
-    Raises
-    ------
-    GraphError
-        If a view reaches beyond its base, or aliases and pins contradict each other.
+    A view that reaches beyond its base, and aliases and pins that contradict each other, are
+    errors.
     """
 
     def __init__(self, graph: Graph, times: Lives, *, pins: bool) -> None:

@@ -31,21 +31,12 @@ _ONCE: Final = "CALL_ONCE"  # gives variables their first values, before the fir
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A variable of a program.
+    """A variable of a program."""
 
-    Attributes
-    ----------
-    name
-        That of its tensor, or of its handle.
-    bytes
-        The size of its value.
-    gap
-        `(start, end)` in the steps of `Lives`: a run needs neither the old nor the new value.
-        `None` if there is no such time, or none is known.
-    """
-
-    name: str
-    bytes: int
+    name: str  # that of its tensor, or of its handle
+    bytes: int  # the size of its value
+    # `(start, end)` in the steps of `Lives`: a run needs neither the old nor the new value. `None`
+    # if there is no such time, or none is known.
     gap: tuple[int, int] | None = None
 
 

@@ -43,16 +43,10 @@ class Steps:
                      | |                   ^ ^
         stream 1     | +-> 1 -> 3 ---------+ |
         stream 2     +---> 2 -> 4 -> 5 ------+
-
-    Attributes
-    ----------
-    core
-        The object of the core: its operators are the steps, its tensors the rows of the layout.
-    operator
-        By step: the index of the outermost operator that runs, or -1 if none does.
     """
 
-    core: _core.StreamGraph
+    core: _core.StreamGraph  # its operators are the steps, its tensors the rows of the layout
+    # By step: the index of the outermost operator that runs, or -1 if none does.
     operator: tuple[int, ...]
 
     def unsafe_pairs(self, algorithm: str) -> Rows:
@@ -75,11 +69,6 @@ def steps_of(layout: Layout) -> Steps:
     its producer, if all others wait for it. If the first one is not known, as when two streams
     write to views of one base, an extra step is its producer. That step waits for the start only,
     so no other storage counts as over before it; this is safe.
-
-    Raises
-    ------
-    GraphError
-        If operators times streams are more than 2^30.
     """
     graph = layout.graph
     clock = _RecordingClock(graph)
@@ -179,12 +168,7 @@ def places(stream: _Ints) -> _Ints:
 def latest_ancestors(stream: _Ints, arc: _Ints) -> _Ints:
     """Return by step and stream the place of the last step there that is over before it, or 0.
 
-    Parameters
-    ----------
-    stream
-        By step: its stream.
-    arc
-        Two rows: the steps that must be over, and those that wait for them.
+    The rows of `arc` are the steps that must be over, and those that wait for them.
     """
     nothing = np.empty(0, dtype=np.int32)
     alone = _core.StreamGraph(stream, arc[0], arc[1], nothing, np.zeros(1, dtype=np.int64), nothing)

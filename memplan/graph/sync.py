@@ -21,15 +21,8 @@ __all__ = ["Freedom", "find_users", "measure_freedom", "synchronise"]
 def synchronise(graph: Graph, arcs: Iterable[tuple[int, int]]) -> Graph:
     """Return a graph with more arcs: for each, a tensor of 0 bytes that `before` makes.
 
-    Parameters
-    ----------
-    arcs
-        Pairs of indices of outermost operators: the second one waits for the first.
-
-    Raises
-    ------
-    GraphError
-        If there is no such operator, or the first does not come before the second in the graph.
+    The second of a pair of outermost operators, by index, waits for the first, which has to come
+    before it in the graph.
     """
     tensors, operators = list(graph.tensors), list(graph.operators)
     names = {tensor.name for tensor in tensors}
