@@ -25,34 +25,17 @@ _PAGE = 12  # log2; what operating systems hand out, and take back
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """Addresses without the pages that no allocation used.
+    """Addresses without the pages that no allocation used."""
 
-    Attributes
-    ----------
-    offset
-        Of every allocation, in bytes from the lowest page that was used, shape (n,).
-    cuts
-        Offsets at which addresses are left out, ascending.
-    touched
-        Bytes of all pages that an allocation used at some time: the end of the highest offset.
-    span
-        Bytes from the lowest page that was used to the end of the highest, nothing left out.
-    """
-
-    offset: Column
-    cuts: Column
-    touched: int
+    offset: Column  # of every allocation, in bytes from the lowest page that was used, shape (n,)
+    cuts: Column  # offsets at which addresses are left out, ascending
+    touched: int  # bytes of all pages that were used at some time: the end of the highest offset
+    # Bytes from the lowest page that was used to the end of the highest, nothing left out.
     span: int
 
 
 def compress(address: npt.NDArray[np.uint64], size: Column) -> Compressed:
-    """Cut out the pages that no allocation used.
-
-    Parameters
-    ----------
-    address, size
-        Of every allocation, shape (n,), in bytes; sizes are positive.
-    """
+    """Cut out the pages that no allocation used; columns have shape (n,), bytes, sizes positive."""
     if not len(address):
         nothing = np.zeros(0, dtype=np.int64)
         return Compressed(nothing, nothing, 0, 0)

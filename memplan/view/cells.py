@@ -29,18 +29,8 @@ _SLACK = 1e-9
 def find_owners(held: Spans, offset: Column, top: int, columns: int, rows: int) -> Grid:
     """Return the buffer that holds most of every cell, or -1; shape (rows, columns), lowest first.
 
-    O(columns * s) in spans, vectorised; plans in which buffers overlap take no longer.
-
-    Parameters
-    ----------
-    held
-        At least one span.
-    offset
-        Of every buffer, shape (n,).
-    top
-        The end of the addresses; nothing lies beyond it.
-    columns, rows
-        How many equal parts time and addresses are cut into.
+    `held` has at least one span, and nothing lies beyond `top`. O(columns * s) in spans,
+    vectorised; plans in which buffers overlap take no longer.
     """
     grid = np.full((rows, columns), NONE, dtype=np.int64)
     first = held.start.min()

@@ -23,28 +23,15 @@ _OTHERS = "#b0b0b0"
 
 @dataclass(frozen=True)
 class Classes:
-    """Which class has which colour.
+    """Which class has which colour."""
 
-    Attributes
-    ----------
-    colours
-        Of the classes with most bytes, the most first, as many as there are colours.
-    others
-        How many classes share grey.
-    """
-
+    # Of the classes with most bytes, the most first, as many as there are colours.
     colours: dict[str, str]
-    others: int
+    others: int  # how many classes share grey
 
     @classmethod
     def of(cls, pictures: Iterable[tuple[Sequence[str], Column]]) -> Classes:
-        """Choose colours that hold in several pictures.
-
-        Parameters
-        ----------
-        pictures
-            For each the class and the size of every buffer.
-        """
+        """Choose colours for several pictures, from class and size of every buffer of each."""
         made: Counter[str] = Counter()
         for classes, sizes in pictures:
             for name, size in zip(classes, sizes.tolist(), strict=True):

@@ -32,58 +32,30 @@ Cell = str | Name | Amount
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a title, and a line about those that were left out.
+    """Rows under a title, and a line about those that were left out."""
 
-    Attributes
-    ----------
-    title
-        A sentence without an end; empty for the first table.
-    columns, rows
-        All rows have as many cells as there are columns.
-    rest
-        About what is not shown; empty where all is.
-    """
-
-    title: str
+    title: str  # a sentence without an end; empty for the first table
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    rest: str = ""
+    rest: str = ""  # about what is not shown; empty where all is
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Sentences, then tables.
+    """Sentences, then tables."""
 
-    Attributes
-    ----------
-    sentences
-        The first one is the answer. There are no names in them.
-    tables
-        The first one is of the amounts.
-    notes
-        What was assumed, left out or is not known; there may be names in them.
-    """
-
-    sentences: tuple[str, ...]
-    tables: tuple[Table, ...]
+    sentences: tuple[str, ...]  # the first one is the answer; there are no names in them
+    tables: tuple[Table, ...]  # the first one is of the amounts
+    # What was assumed, left out or is not known; there may be names in them.
     notes: tuple[str, ...] = ()
 
 
 def make_report(
     found: Comparison, names: tuple[str, str], verdicts: Sequence[str] = (), most: int = 10
 ) -> Report:
-    """Put a comparison into words.
+    """Put a comparison into words; `most` buffers are named in each table.
 
-    Parameters
-    ----------
-    found
-        What is different.
-    names
-        Of the two sides.
-    verdicts
-        A sentence for each limit that was set: whether it is kept.
-    most
-        How many buffers to name in each table.
+    A verdict is a sentence for each limit that was set: whether it is kept.
     """
     sizes, change = ("bytes",), ("before", "after", "change")
     tables = (

@@ -18,20 +18,10 @@ def load_curve(
     ascii_only: bool = False,
     most: int | None = None,
 ) -> str:
-    """Draw the load over time.
+    """Draw the load over time; `most` is the load at the top, so that two curves have one scale.
 
-    A column shows the greatest load of its time, not the mean: the peak stays, however short.
-
-    Parameters
-    ----------
-    loads
-        What to draw; time runs to the right, linearly.
-    width, height
-        In characters; the width with labels, the height without the time axis.
-    ascii_only
-        Whether to keep to characters that every terminal has.
-    most
-        The load at the top, in bytes, so that two curves have one scale; `None` is the greatest.
+    A column shows the greatest load of its time, not the mean: the peak stays, however short. The
+    width in characters includes the labels, and the height does not include the time axis.
     """
     top = loads.peak_section
     if top is None:

@@ -24,29 +24,12 @@ _FACTOR = 8  # an axis whose ends differ by more than this is logarithmic
 
 
 def draw(found: Envelope, *, width: float | None = None) -> Figure:
-    """Draw the peak over the dimension with the most values.
+    """Draw the peak over the dimension with the most values; the width is in millimetres.
 
     Each line is for one value of another dimension with several values; where there are more of
     these, the rest is at its largest. Where whole numbers between the sizes were not asked for,
     points are drawn, as nothing is known of what lies between them. What is not proved is dotted
     below.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.envelope`.
-    width
-        Millimetres, from 40 to 2,000; `None` is 178.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     asked = found.range
     order = sorted(range(len(asked.axes)), key=lambda at: -len(asked.axes[at]))

@@ -13,37 +13,16 @@ __all__ = ["Facts", "find_facts", "find_problem_facts"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of every buffer besides its numbers: columns, by row of the problem.
+    """What is known of every buffer besides its numbers: columns by row, empty if unknown."""
 
-    Attributes
-    ----------
-    name
-        The id of the buffer.
-    tensors
-        The names of the tensors in it; its own name where the file has no tensors.
-    kind
-        Its role in the program (`memplan.graph.Kind`), or empty.
-    operator
-        The type of the operator that makes it ("Conv", "aten.mm"); empty for an input, or where
-        the operator is not known.
-    made_by
-        That operator as "name (type)", or empty.
-    used_by
-        The operators that read it, in the same form.
-    module
-        The module of the operator that makes it ("layer1.0.conv1"), or empty.
-    line
-        The line of source code that makes it ("model.py:41"), or empty.
-    """
-
-    name: tuple[str, ...]
-    tensors: tuple[tuple[str, ...], ...]
-    kind: tuple[str, ...]
-    operator: tuple[str, ...]
-    made_by: tuple[str, ...]
-    used_by: tuple[tuple[str, ...], ...]
-    module: tuple[str, ...]
-    line: tuple[str, ...]
+    name: tuple[str, ...]  # the id of the buffer
+    tensors: tuple[tuple[str, ...], ...]  # the tensors in it; its own name where the file has none
+    kind: tuple[str, ...]  # its role in the program (`memplan.graph.Kind`)
+    operator: tuple[str, ...]  # of its maker ("Conv", "aten.mm"); empty for an input
+    made_by: tuple[str, ...]  # that operator as "name (type)"
+    used_by: tuple[tuple[str, ...], ...]  # the operators that read it, in the same form
+    module: tuple[str, ...]  # of the operator that makes it ("layer1.0.conv1")
+    line: tuple[str, ...]  # of source code that makes it ("model.py:41")
 
     def __len__(self) -> int:
         return len(self.name)

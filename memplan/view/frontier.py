@@ -19,25 +19,7 @@ _HEIGHT = 0.5  # in widths
 
 
 def draw(found: Frontier, *, width: float | None = None) -> Figure:
-    """Draw the arenas of the programs in bands over the work that they add.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.rewrite.bands.find_frontier`.
-    width
-        Millimetres, from 40 to 2,000; `None` is 178.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the arenas of the programs in bands over the work that they add; the width is in mm."""
     arenas = [point.arena for point in found.points]
     unit, unit_name = picture.choose_unit(max(arenas))
     with paper.style():
@@ -54,20 +36,7 @@ def draw(found: Frontier, *, width: float | None = None) -> Figure:
 
 
 def html(found: Frontier, *, title: str = "") -> str:
-    """Return the same as a page: one file that needs no network, with the bands under the pointer.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.rewrite.bands.find_frontier`.
-    title
-        Of the page; any text.
-
-    Raises
-    ------
-    MissingExtraError
-        If Bokeh is not installed.
-    """
+    """Return the same as a page: one file without a network, with the bands under the pointer."""
     embed = require("bokeh.embed", extra="view")
     plotting, resources = (
         require("bokeh.plotting", extra="view"),

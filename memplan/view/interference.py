@@ -40,22 +40,10 @@ _AT_PEAK, _OTHERS, _OUTLINE = "#7aa6cc", "#eaf1f7", "#1a1a1a"
 
 
 def draw(problem: Asked) -> Figure:
-    """Draw an interference graph.
+    """Draw an interference graph of at most `MOST_BUFFERS` buffers.
 
     The area of a node is in proportion to the size of its buffer. The buffers that are live at the
     greatest load are dark: they are a clique, whose weight is a lower bound on every plan.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MemplanError
-        If there are more than `MOST_BUFFERS`.
-    MissingExtraError
-        If matplotlib is not installed.
     """
     problem = problem_of(problem)
     count = len(problem)

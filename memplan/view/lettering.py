@@ -32,18 +32,9 @@ def write_names(
 ) -> None:
     """Write each buffer's name into the largest of its boxes, upright where it is too narrow.
 
-    Where a name does not fit, its end does ("…_12"), or the box stays empty.
-
-    Parameters
-    ----------
-    figure
-        It is laid out, to know how large the boxes are.
-    held
-        What the boxes are of.
-    boxes
-        Their corners, shape (s, 4, 2).
-    colours
-        Of the boxes, where some are so dark that black does not read on them.
+    Where a name does not fit, its end does ("…_12"), or the box stays empty. The figure is laid
+    out, to know how large the boxes are, whose corners have shape (s, 4, 2). Colours of boxes are
+    given where some are so dark that black does not read on them.
     """
     if not len(boxes):
         return

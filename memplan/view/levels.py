@@ -17,18 +17,10 @@ _TALLEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A height, and all that it is.
+    """A height, and all that it is."""
 
-    Attributes
-    ----------
-    names
-        Of "capacity", "peak" and "lower bound", in this order.
-    bytes
-        From address 0.
-    """
-
-    names: tuple[str, ...]
-    bytes: int
+    names: tuple[str, ...]  # of "capacity", "peak" and "lower bound", in this order
+    bytes: int  # from address 0
 
     def __str__(self) -> str:
         return f"{' = '.join(self.names)} {human(self.bytes)}"
@@ -39,14 +31,8 @@ def find_levels(
 ) -> list[Level]:
     """Return the levels of a problem, or of its plan, from the highest down.
 
-    Parameters
-    ----------
-    problem
-        Its capacity counts before the plan's.
-    plan
-        Gives a lower bound, which may be better than the greatest load.
-    offset
-        Of every buffer, shape (n,): the peak is computed, whatever the plan claims.
+    The capacity of the problem counts before the plan's, and the peak is computed from offsets,
+    shape (n,), whatever the plan claims. A plan's lower bound may be better than the greatest load.
     """
     capacity, bound = problem.capacity, problem.max_load
     if plan is not None:

@@ -26,24 +26,8 @@ _HEIGHT = 0.3  # in widths
 def draw(problem: Problem, *, width: float | None = None) -> Figure:
     """Draw the load of a problem over time, with its capacity and its lower bound.
 
-    Parameters
-    ----------
-    problem
-        What is asked.
-    width
-        Millimetres, from 40 to 2,000; `None` is 178, a page of two columns (one of them is 85).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MemplanError
-        If the width is out of range.
-    MissingExtraError
-        If matplotlib is not installed.
+    The width is in millimetres, from 40 to 2,000; `None` is 178, a page of two columns (one of them
+    is 85).
     """
     marked = find_levels(problem)
     unit, unit_name = picture.choose_unit(find_top(marked))
@@ -59,15 +43,7 @@ def draw(problem: Problem, *, width: float | None = None) -> Figure:
 
 
 def draw_orders(given: Problem, best: Problem, *, width: float | None = None) -> Figure:
-    """Draw the load of a program in two orders of its operators, one above the other.
-
-    Parameters
-    ----------
-    given, best
-        Its problem in the given order and in the best one; both have one scale.
-    width
-        As in `draw`, also for what it raises.
-    """
+    """Draw the load of a program in two orders, one above the other, with one scale."""
     both = [("given order", given), ("best order", best)]
     unit, unit_name = picture.choose_unit(max(find_top(find_levels(each)) for _, each in both))
     with paper.style():
@@ -90,14 +66,7 @@ def fill(
 ) -> None:
     """Fill axes with the load, and with all levels but the peak, which depends on the plan.
 
-    Parameters
-    ----------
-    marked
-        See `memplan.view.levels`.
-    unit
-        Of the axis, in bytes.
-    key
-        Whether to say what the lines are.
+    The unit of the axis is in bytes; the key says what the lines are.
     """
     loads = Loads(problem)
     if len(loads):

@@ -21,52 +21,21 @@ __all__ = ["Panel", "of_plan", "of_recording", "operators_of"]
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What one panel shows; made by `of_plan` and `of_recording`.
+    """What one panel shows; made by `of_plan` and `of_recording`."""
 
-    Attributes
-    ----------
-    name
-        Of the planner or the allocator.
-    problem
-        What was to be placed.
-    offset
-        Where each buffer of the problem is drawn, shape (n,), in bytes.
-    height
-        Bytes of addresses that it took.
-    facts
-        The height in words, and what else there is to say of it.
-    cuts
-        Offsets at which addresses that no allocation used are left out.
-    classes
-        Of each buffer, n of them: the type of the operator that made it, say; or `None`.
-    """
-
-    name: str
-    problem: Problem
-    offset: Column
-    height: int
-    facts: str
+    name: str  # of the planner or the allocator
+    problem: Problem  # what was to be placed
+    offset: Column  # where each buffer of the problem is drawn, shape (n,), in bytes
+    height: int  # bytes of addresses that it took
+    facts: str  # the height in words, and what else there is to say of it
+    # Offsets at which addresses that no allocation used are left out.
     cuts: Column = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Of each buffer: the type of the operator that made it, say.
     classes: tuple[str, ...] | None = None
 
 
 def of_plan(name: str, problem: Asked, plan: Plan, classes: tuple[str, ...] | None = None) -> Panel:
-    """Return the panel of a plan.
-
-    Parameters
-    ----------
-    name
-        Of the planner.
-    problem, plan
-        What was asked and answered; the order of the plan's buffers does not matter.
-    classes
-        Of each buffer of the problem, to colour it by.
-
-    Raises
-    ------
-    PlanError
-        If the plan has no offsets, or none for some buffer.
-    """
+    """Return the panel of a plan, whose buffers may be in any order, coloured by the classes."""
     problem = problem_of(problem)
     offset = picture.offsets(problem, plan)
     peak = int((offset + problem.size).max(initial=0))
@@ -83,19 +52,7 @@ def of_recording(name: str, trace: Trace) -> Panel:
     """Return the panel of what the allocator of a recorded run did.
 
     It shows the allocations that a plan would place, so that it compares. Pages that none of them
-    ever touched are cut out.
-
-    Parameters
-    ----------
-    name
-        Of the run, or of its allocator.
-    trace
-        The run, with addresses.
-
-    Raises
-    ------
-    MemplanError
-        If the trace has no addresses.
+    ever touched are cut out. A trace without addresses is refused.
     """
     if trace.address is None:
         raise MemplanError(f"{name} has no addresses of a recorded run; record it, or leave it out")

@@ -63,13 +63,7 @@ _LINES = {
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context in which what is drawn has the type and the lines of a paper.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Return a context in which what is drawn has the type and the lines of a paper."""
     picture.check_installed()
     import matplotlib
 
@@ -77,21 +71,10 @@ def style() -> AbstractContextManager[None]:
 
 
 def figure(width: float | None, height: float, keys: int = 0) -> Figure:
-    """Return a figure.
+    """Return a figure with room for so many rows of `add_key` below it.
 
-    Parameters
-    ----------
-    width
-        Millimetres; `None` is a page of two columns.
-    height
-        In widths.
-    keys
-        The number of rows that `add_key` writes below it.
-
-    Raises
-    ------
-    MemplanError
-        If the width is not between 40 and 2,000 mm.
+    The width is in millimetres, from 40 to 2,000, `None` for a page of two columns; the height is
+    in widths.
     """
     chosen = _PAGE if width is None else width
     if not _NARROWEST <= chosen <= _WIDEST:
@@ -153,18 +136,9 @@ def _key_columns(inches: float) -> int:
 def set_ticks(figure: Figure, space: Axes, times: Axes, boxes: Floats, unit: int) -> None:
     """Put ticks where boxes begin and end, as far as there are few, and else on a round scale.
 
-    Parameters
-    ----------
-    figure
-        It is laid out, to know how much room there is.
-    space
-        Has the addresses.
-    times
-        Has the labels of times; the same axes, or the strip below.
-    boxes
-        Shape (s, 4, 2), addresses in units.
-    unit
-        Bytes.
+    The figure is laid out, to know how much room there is. `space` has the addresses, and `times`
+    the labels of times: the same axes, or the strip below. Boxes have shape (s, 4, 2), with
+    addresses in units of so many bytes.
     """
     from matplotlib.ticker import FixedLocator
 

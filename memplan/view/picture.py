@@ -51,13 +51,7 @@ _DATELESS: dict[str, dict[str, None]] = {
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format that a picture's suffix asks for.
-
-    Raises
-    ------
-    FormatError
-        For any but `.png`, `.svg` and `.pdf`.
-    """
+    """Return the format of a picture's suffix; refuse any but `.png`, `.svg` and `.pdf`."""
     name = os.fspath(path)
     kind = os.path.splitext(name)[1].lower().removeprefix(".")
     if kind not in _DATELESS:
@@ -66,24 +60,12 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_installed() -> None:
-    """Look for matplotlib.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Refuse to draw if matplotlib is not installed."""
     require("matplotlib.figure", extra="plot")
 
 
 def make_figure(width: float, height: float) -> Figure:
-    """Return a figure of so many inches that is attached to no display, and that notebooks show.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Return a figure of so many inches that is attached to no display, and that notebooks show."""
     check_installed()
     import matplotlib
     from matplotlib.figure import Figure
@@ -137,13 +119,7 @@ def choose_unit(top: int) -> tuple[int, str]:
 
 
 def offsets(problem: Problem, plan: Plan) -> npt.NDArray[np.int64]:
-    """Return the offset of every buffer of the problem, shape (n,), in the order of its rows.
-
-    Raises
-    ------
-    PlanError
-        If the plan has no offsets, or none for some buffer.
-    """
+    """Return the offset of every buffer, shape (n,), by row; refuse a plan that lacks one."""
     if plan.offsets is None:
         raise PlanError(f"the plan has no offsets to draw (its status is {plan.status})")
     if plan.ids == problem.ids:
@@ -170,18 +146,10 @@ def shares(boxes: Floats, duration: float, height: float) -> Floats:
 def add_boxes(
     axes: Axes, boxes: Floats, room: Floats, edge: float, colour: str = "white"
 ) -> PolyCollection:
-    """Add a box for every span; the caller says in which colours.
+    """Add a box for every span, of corners in shape (s, 4, 2); the caller says in which colours.
 
-    Parameters
-    ----------
-    boxes
-        Their corners, shape (s, 4, 2).
-    room
-        See `shares`. An edge around a thin box would cover it.
-    edge
-        Width of the edges around the others, in points, of a picture that is not crowded.
-    colour
-        Of the edges.
+    Where `room` (see `shares`) is small there is no edge, which would cover the box. The width of
+    other edges is in points, of a picture that is not crowded.
     """
     from matplotlib.collections import PolyCollection
 
@@ -220,14 +188,8 @@ def add_key(
 ) -> None:
     """Draw a scale next to the axes, which says the amount of each colour.
 
-    Parameters
-    ----------
-    label
-        What they are amounts of; `size` is in bytes.
-    low, high
-        The ends of the scale.
-    below
-        Whether some amounts are below it.
+    The label says what the amounts are of; `size` is in bytes. `below` says that some are below the
+    scale.
     """
     if low == high:
         return  # one colour needs no key

@@ -32,19 +32,9 @@ def find_recorded(loaded: Loaded) -> Plan | None:
 def of_trace(problem: Problem, trace: Trace) -> Plan | None:
     """Return where a recorded run had the buffers of a problem, as far as both are one program.
 
-    Pages that none of them ever touched are cut out.
-
-    Parameters
-    ----------
-    problem
-        As `trace.problem()` returns it, of this run or of another run of the same program.
-    trace
-        The run.
-
-    Returns
-    -------
-    plan
-        `None` if the trace has no addresses, or is one of other buffers.
+    The problem is as `trace.problem()` returns it, of this run or of another run of the same
+    program. Pages that none of them ever touched are cut out. The answer is `None` if the trace has
+    no addresses, or is one of other buffers.
     """
     rows = trace.planned
     if trace.address is None or len(rows) != len(problem):

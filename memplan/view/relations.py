@@ -42,10 +42,7 @@ def count_relations(problem: Problem) -> list[tuple[str, str]]:
 def list_reasons(problem: Problem) -> list[str]:
     """Return a sentence for each thing that may make a plan impossible although the load is low.
 
-    Parameters
-    ----------
-    problem
-        Of the buffers in question alone.
+    The problem has the buffers in question alone.
     """
     pinned = np.flatnonzero(problem.pin != NONE).tolist()
     pairs = problem.conflicts.pairs()

@@ -43,14 +43,8 @@ class Stacks:
 def find_stacks(held: Spans, offset: Column) -> Stacks:
     """Sweep over time, and keep what is held in the order of addresses.
 
-    O(s log s) and some root of s for the list, as `memplan.problem.spans.first_overlap`.
-
-    Parameters
-    ----------
-    held
-        The spans of a valid plan.
-    offset
-        Shape (n,): the offset of every buffer that has a span.
+    O(s log s) and some root of s for the list, as `memplan.problem.spans.first_overlap`. The plan
+    is valid, and every buffer that has a span an offset.
     """
     by_address = np.argsort(held.lower + offset[held.buffer], kind="stable")
     rank = np.empty_like(by_address)

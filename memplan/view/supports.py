@@ -39,44 +39,26 @@ class Ground(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """From a buffer down to what it rests on.
+    """From a buffer down to what it rests on."""
 
-    Attributes
-    ----------
-    rows
-        The buffer itself first. Each sits on the next, or is in one group with it.
-    ground
-        What keeps the last of them where it is; `Ground.NONE` if it could lie lower.
-    """
-
+    # The buffer itself first; each sits on the next, or is in one group with it.
     rows: tuple[int, ...]
-    ground: Ground
+    ground: Ground  # what keeps the last of them where it is; `Ground.NONE` if it could lie lower
 
 
 @dataclass(frozen=True, slots=True)
 class Supports:
-    """Which buffers sit on which in a plan, as compressed rows.
+    """Which buffers sit on which in a plan, as compressed rows."""
 
-    Attributes
-    ----------
-    below_begin, below_row
-        Shapes (n + 1,) and (m,): row i sits on `below_row[below_begin[i]:below_begin[i + 1]]`,
-        ascending.
-    above_begin, above_row
-        The same the other way round: the rows that sit on row i.
-    ground
-        Shape (n,), values of `Ground`.
-    next
-        Shape (n,): the next buffer on the shortest way down to the ground, of several the
-        largest, or -1 at its end. A buffer which sits on none while another one of its group
-        does has that one.
-    """
-
+    # Shapes (n + 1,) and (m,): row i sits on `below_row[below_begin[i]:below_begin[i + 1]]`,
+    # ascending.
     below_begin: Column
     below_row: Column
-    above_begin: Column
+    above_begin: Column  # the same the other way round: the rows that sit on row i
     above_row: Column
-    ground: Column
+    ground: Column  # shape (n,), values of `Ground`
+    # Shape (n,): the next buffer on the shortest way down to the ground, of several the largest, or
+    # -1 at its end. A buffer which sits on none while another one of its group does has that one.
     next: Column
 
     def below(self, row: int) -> Column:
@@ -103,13 +85,8 @@ def find_supports(problem: Problem, plan: Plan) -> Supports:
 
     A buffer sits on another if at some time both hold memory with nothing in between, and no offset
     that is legal for the upper one (of its alignment, or of the largest of its group) lies between
-    where it is and where it would touch the lower one; where the problem has explicit conflicts,
-    a buffer also sits on those it conflicts with, whenever they live.
-
-    Raises
-    ------
-    PlanError
-        If the plan has no offsets, or none for some buffer.
+    where it is and where it would touch the lower one; where the problem has explicit conflicts, a
+    buffer also sits on those it conflicts with, whenever they live.
     """
     offset = offsets(problem, plan)
     step = _find_steps(problem)

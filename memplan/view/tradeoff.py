@@ -38,30 +38,18 @@ def group_of(point: TradeoffPoint) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a picture shows, in units of the axes.
+    """What a picture shows, in units of the axes."""
 
-    Attributes
-    ----------
-    unit, unit_name
-        Of memory.
-    top, right
-        The ends of the axes.
-    extra, arena
-        Of the points, in percent and in units.
-    boxes
-        What is proved to be impossible by orders and re-runs: the work to the left of which nothing
-        is, and the sizes between which this holds.
-    order_bound
-        The same as steps for first runs in one order: work, and sizes.
-    """
-
-    unit: int
+    unit: int  # of memory
     unit_name: str
-    top: float
+    top: float  # the ends of the axes
     right: float
-    extra: list[float]
+    extra: list[float]  # of the points, in percent and in units
     arena: list[float]
+    # What is proved to be impossible by orders and re-runs: the work to the left of which nothing
+    # is, and the sizes between which this holds.
     boxes: list[tuple[float, float, float]]
+    # The same as steps for first runs in one order: work, and sizes.
     order_bound: tuple[list[float], list[float]]
 
     @classmethod
@@ -88,25 +76,7 @@ class Shape:
 
 
 def draw(found: Tradeoff, *, width: float | None = None) -> Figure:
-    """Draw the memory that programs need over the work that they add.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.tradeoff`.
-    width
-        Millimetres, from 40 to 2,000; `None` is 178.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the memory that programs need over the work that they add; the width is in mm."""
     shape = Shape.of(found)
     with paper.style():
         from matplotlib.patches import Rectangle

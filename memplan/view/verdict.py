@@ -38,20 +38,10 @@ def find_verdict(
     valid: bool = True,
     fit: bool = False,
 ) -> Verdict:
-    """Compare the peak of a plan with what is proved.
+    """Compare the peak of a plan, computed from its offsets, with what is proved.
 
-    Parameters
-    ----------
-    peak
-        Of the plan, computed from its offsets.
-    bound
-        No plan has a smaller peak.
-    capacity
-        Of the problem, if it has one.
-    valid
-        Whether the plan keeps all constraints other than the capacity.
-    fit
-        Whether the plan was only asked to fit the capacity.
+    A plan is valid if it keeps all constraints other than the capacity; `fit` says that it was only
+    asked to fit the capacity.
     """
     if not valid:
         return Verdict(Grade.BAD, "invalid")

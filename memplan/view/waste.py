@@ -32,21 +32,14 @@ __all__ = ["Waste", "find_waste"]
 
 @dataclass(frozen=True, slots=True)
 class Waste:
-    """The holes of a plan: no buffer holds `[lower, upper)` while `start <= t < end`.
+    """The holes of a plan: no buffer holds `[lower, upper)` while `start <= t < end`."""
 
-    Attributes
-    ----------
-    start, end, lower, upper
-        Shape (h,); holes do not overlap.
-    share
-        Of all address x time below the highest address in use at each time, without what is
-        reserved: the part that is hole, 0.0 where nothing is held.
-    """
-
-    start: Column
+    start: Column  # shape (h,); holes do not overlap
     end: Column
     lower: Column
     upper: Column
+    # Of all address x time below the highest address in use at each time, without what is reserved:
+    # the part that is hole, 0.0 where nothing is held.
     share: float
 
     def __len__(self) -> int:
@@ -54,13 +47,7 @@ class Waste:
 
 
 def find_waste(problem: Problem, plan: Plan) -> Waste:
-    """Find the holes of a valid plan: O(s log s) in spans (`memplan.problem.spans`).
-
-    Raises
-    ------
-    PlanError
-        If the plan has no offsets, or none for some buffer.
-    """
+    """Find the holes of a valid plan: O(s log s) in spans (`memplan.problem.spans`)."""
     held, offset = spans(problem), offsets(problem, plan)
     pairs = find_stacks(held, offset)
     base = offset[held.buffer]

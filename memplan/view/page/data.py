@@ -47,36 +47,19 @@ _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A plan as a page shows it.
+    """A plan as a page shows it."""
 
-    Attributes
-    ----------
-    name
-        What the page calls it.
-    plan
-        As it was given.
-    offset
-        Of every buffer of the problem, shape (n,).
-    peak
-        Computed from the offsets.
-    fault
-        The referee's error for an invalid plan, or empty.
-    """
-
-    name: str
+    name: str  # what the page calls it
     plan: Plan
-    offset: Column
-    peak: int
-    fault: str
+    offset: Column  # of every buffer of the problem, shape (n,)
+    peak: int  # computed from the offsets
+    fault: str  # the referee's error for an invalid plan, or empty
 
 
 def check_plans(problem: Problem, plans: Mapping[str, Plan]) -> list[Shown]:
     """Return every plan with its offsets and its peak, and with the referee's error if it has one.
 
-    Raises
-    ------
-    PlanError
-        If one has no offsets, or none for some buffer.
+    A plan without an offset for some buffer is refused.
     """
     unlimited = problem.with_capacity(None)  # a plan above the capacity is drawn all the same
     seen = []
@@ -97,12 +80,7 @@ def payload(
 ) -> dict[str, object]:
     """Return the data of a page, as its scripts read them.
 
-    Parameters
-    ----------
-    problem, seen, facts
-        What is shown.
-    unit
-        The unit of addresses: its bytes, and its name.
+    The unit of addresses is its bytes, and its name.
     """
     loads = Loads(problem)
     held = spans(problem)

@@ -28,19 +28,8 @@ _TOOLS = "pan,wheel_zoom"
 def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> dict[str, Any]:
     """Return the figures of `count` plans as Bokeh's JSON; the same call gives the same text.
 
-    Parameters
-    ----------
-    problem
-        Gives the limits of the time axis, and the reserved ranges.
-    count
-        How many plans. The figures are called `memory-0`, `load-0`, `memory-1`, ...
-    top, unit
-        The highest address that can be shown, and the unit of addresses: its bytes and name.
-
-    Raises
-    ------
-    MissingExtraError
-        If Bokeh is not installed.
+    The figures are called `memory-0`, `load-0`, `memory-1`, ... The unit is of addresses, its bytes
+    and name, and `top` the highest address that can be shown.
     """
     check_bokeh()
     from bokeh.document import Document
@@ -83,13 +72,7 @@ def document(problem: Problem, count: int, top: int, unit: tuple[int, str]) -> d
 
 
 def scripts() -> list[str]:
-    """Return Bokeh's own scripts: its core, and its part for WebGL.
-
-    Raises
-    ------
-    MissingExtraError
-        If Bokeh is not installed.
-    """
+    """Return Bokeh's own scripts: its core, and its part for WebGL."""
     check_bokeh()
     from bokeh.resources import Resources
 

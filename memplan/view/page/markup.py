@@ -41,18 +41,8 @@ def markup(
 ) -> str:
     """Return the page.
 
-    Parameters
-    ----------
-    title
-        Any text.
-    headline
-        The verdict on the best plan; it may hold any text.
-    data, figures
-        JSON that is safe inside of a <script> (`data.format_json`).
-    libraries
-        Scripts that ours need, in this order.
-    notes
-        The assumptions and omissions of the reader of the model; any text.
+    Title, headline and notes may hold any text; `data` and `figures` are JSON that is safe inside
+    of a <script> (`data.format_json`). Libraries are scripts that ours need, in this order.
     """
     return make_page(
         "page",
@@ -70,16 +60,8 @@ def markup(
 def make_page(template: str, names: Sequence[str], libraries: Sequence[str], **fields: str) -> str:
     """Return a template with its fields, the style sheet and scripts, and the policy for them.
 
-    Parameters
-    ----------
-    template
-        The name of what follows the head, which all pages share.
-    names
-        Of our scripts, in this order.
-    libraries
-        Scripts that ours need.
-    fields
-        HTML for the fields of the template.
+    The template is what follows the head, which all pages share; its fields take HTML. Names are of
+    our scripts, libraries are scripts that ours need, in this order.
     """
     ours = "\n".join(asset(f"{name}.js") for name in names)
     whole = asset("head.html") + asset(f"{template}.html")

@@ -27,18 +27,6 @@ def html(found: Tradeoff, *, title: str = "") -> str:
 
     `<html data-ready="true">` says that the page is drawn; `#chart` is the figure, `#points` the
     table of the programs, which needs no script, and `#known` what is proved.
-
-    Parameters
-    ----------
-    found
-        What is shown.
-    title
-        Of the page; any text.
-
-    Raises
-    ------
-    MissingExtraError
-        If Bokeh is not installed.
     """
     check_bokeh()
     rows, shape = list_rows(found), Shape.of(found)

@@ -29,15 +29,7 @@ _MOST_NAMES = 3
 
 
 def describe_assigned(found: Assigned, most: int) -> RenderableType:
-    """Return what each memory holds, what that costs, and what lies in slow memories.
-
-    Parameters
-    ----------
-    found
-        The assignment.
-    most
-        How many buffers to list.
-    """
+    """Return what each memory holds, what that costs, and what lies in slow memories."""
     table = make_table("memory", "buffers", "used", "of", "read", "written")
     rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
     for memory, plan, (read, written) in rows:

@@ -32,14 +32,8 @@ def describe_frontier(
 ) -> RenderableType:
     """Return the program as it is, the best programs in bands, and what ends the regions.
 
-    Parameters
-    ----------
-    found
-        The result of `memplan.rewrite.bands.find_frontier`.
-    most
-        How many programs, and how many operators, to name.
-    beside
-        What the runtime needs of its arena beside the plan of the file as it is.
+    At most `most` programs, and as many operators, are named. `beside` is what the runtime needs of
+    its arena beside the plan of the file as it is.
     """
     uncut, given = found.uncut, found.points[0]
     last = found.points[-1]

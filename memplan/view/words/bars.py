@@ -22,11 +22,6 @@ class Bars:
     """A line for each amount: its label, a bar, its bytes, and its share of the first amount.
 
     Files and pipes get nothing, because the facts after the bars say the same.
-
-    Parameters
-    ----------
-    amounts
-        Label, bytes and style; the first one is what the shares are of.
     """
 
     def __init__(self, amounts: Sequence[tuple[str, int, str]]) -> None:

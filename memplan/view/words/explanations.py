@@ -45,18 +45,9 @@ def explanation(
 ) -> RenderableType:
     """Return whether a problem fits and why not, in the manner of an out-of-memory report.
 
-    Parameters
-    ----------
-    problem, found
-        The problem, and what is known of it.
-    most
-        How many buffers to name.
-    labels
-        The roles of the buffers, by row; empty if they are not known.
-    advice
-        Sentences about what would help, to stand after the verdict.
-    arena
-        The runtime's arena, if the capacity is that of all of it.
+    At most `most` buffers are named, with their roles, by row, if these are known. The sentences of
+    advice stand after the verdict. The arena is that of the runtime, if the capacity is that of all
+    of it.
     """
     amounts = _amounts(found) if arena is None else _amounts_of_arena(found, arena)
     parts: list[RenderableType] = [_verdict(problem, found, arena), amounts, *map(Text, advice)]

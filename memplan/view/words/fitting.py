@@ -31,15 +31,7 @@ __all__ = ["describe_arranged", "describe_memories"]
 
 
 def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType:
-    """Return the steps, what the runtime needs, and whether that fits.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.fit` or `memplan.pipeline.arrange`.
-    out
-        The file that was written, if one was.
-    """
+    """Return the steps, what the runtime needs, if that fits, and the file that was written."""
     parts: list[RenderableType] = [_tabulate(found), Text(), list_facts(_list_facts(found))]
     if found.capacity is None:
         parts += _list_points(found)
@@ -52,17 +44,7 @@ def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType
 def describe_memories(
     found: FittedMemories, memories: Sequence[Memory], files: Sequence[str]
 ) -> RenderableType:
-    """Return what was tried for the fastest memory, what is where, and what that costs.
-
-    Parameters
-    ----------
-    found
-        The result of `memplan.fitting.fit_memories`.
-    memories
-        As they were given.
-    files
-        What was written.
-    """
+    """Return what was tried for the fastest memory, what is where, and what that costs."""
     name, limit = escape_sentence(memories[0].name), exact(memories[0].capacity or 0)
     parts: list[RenderableType] = [_tabulate(found.alone), Text()]
     if found.housed is None:

@@ -19,15 +19,7 @@ _MOST = 5
 
 
 def describe_run(found: Measured, planned: int | None) -> RenderableType:
-    """Return the real peak, the planned one, and the operators that explain the difference.
-
-    Parameters
-    ----------
-    found
-        The run.
-    planned
-        The peak of the plan, or `None` where there is none.
-    """
+    """Return the real peak, the planned one, and the operators that explain the difference."""
     facts: list[Fact] = [("real peak", Text(exact(found.peak), style="bold"))]
     if found.during:
         more = f", {exact(found.beyond)} beyond what is planned for it" if found.beyond else ""

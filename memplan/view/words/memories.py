@@ -19,10 +19,7 @@ _MOST_SPANS = 3
 def describe_outside(found: Assigned) -> Text:
     """Return what a second memory would have to serve, and when more of the first one helps.
 
-    Parameters
-    ----------
-    found
-        Where accesses to the first memory cost nothing, and a byte of the second one costs 1.
+    In what was found, accesses to the first memory cost nothing, and a byte of the second costs 1.
     """
     total = sum(read + written for read, written in found.accessed.values())
     proof = "proved: no choice has less"

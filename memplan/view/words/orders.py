@@ -34,14 +34,8 @@ def describe_order(
 ) -> RenderableType:
     """Return loads and bounds, the operators that move, and what every order needs.
 
-    Parameters
-    ----------
-    found
-        The result of `memplan.reorder`.
-    most
-        How many operators and storages to name.
-    beside
-        What the runtime needs of its arena beside the plan, whatever the order.
+    At most `most` operators, and as many storages, are named. `beside` is what the runtime needs of
+    its arena beside the plan, whatever the order.
     """
     facts: list[Fact] = [
         ("operators", f"{len(found.order):,}"),

@@ -130,19 +130,8 @@ def make_table(first: str, *others: str) -> FittedTable:
 class HeldTable:
     """The largest buffers of one time, and all others in one line.
 
-    Parameters
-    ----------
-    held
-        What is held then, the most bytes first.
-    total
-        What the shares are of, in bytes.
-    most
-        How many to name.
-    offsets
-        By id; where they are known.
-    labels
-        By id; where the buffers are those of a program. Lines of source are shown where the
-        terminal has room for them.
+    What is held comes with the most bytes first, and shares are of the total. Offsets and labels
+    are by id; lines of source are shown where the terminal has room for them.
     """
 
     def __init__(

@@ -57,20 +57,8 @@ def plan_summary(
 ) -> RenderableType:
     """Return what was asked and what was answered, one fact a line; on terminals, bars first.
 
-    Parameters
-    ----------
-    problem, plan
-        The question and the answer.
-    elapsed
-        Seconds that the solver took.
-    interrupted
-        Whether Ctrl-C cut it short.
-    loaded
-        Where the problem comes from a model.
-    figures
-        What other planners need for it.
-    order
-        Where the operators were reordered before, or run again.
+    Figures are what other planners need for the problem. `loaded` is the model that it comes from,
+    and `order` says how its operators were reordered before, or run again.
     """
     facts = list_origin(loaded)
     lever = None

@@ -68,15 +68,7 @@ def draw_loads(problems: Mapping[str, Problem]) -> RenderableType:
 
 
 def inspection(found: Inspection, most: int = MOST_ROWS) -> RenderableType:
-    """Return what is known of a problem: the answer first, then its reasons.
-
-    Parameters
-    ----------
-    found
-        What is known.
-    most
-        How many buffers to name.
-    """
+    """Return what is known of a problem: the answer first, then its reasons."""
     problem, savings = found.loaded.problem, found.savings
     loads = Loads(problem)
     parts: list[RenderableType] = [_answer(found), Text(), _amounts(found)]

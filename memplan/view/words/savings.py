@@ -39,15 +39,7 @@ _NAMES = 3  # of those that would do; the others are counted
 
 
 def describe_savings(found: Inspection, most: int) -> RenderableType:
-    """Return how far each change to each of the largest lowers the load, and the best changes.
-
-    Parameters
-    ----------
-    found
-        What is known.
-    most
-        How many buffers to name.
-    """
+    """Return how far each change to the `most` largest lowers the load, and the best changes."""
     savings = found.savings
     heading = Text("What the load would be if one of them were changed", style="bold")
     sentences = [Text(_describe_trial(found, trial)) for trial in found.trials]

@@ -24,20 +24,11 @@ _ORDINARY = 80  # columns of a terminal for which `Column.least` is meant
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table.
+    """One cell of a table."""
 
-    Attributes
-    ----------
-    text
-        On one line, with nothing that a terminal obeys.
-    brief
-        What stands there where the table is wider than the terminal; empty for the same text.
-    cut
-        How the text is shortened; `None` if it is never cut, as for amounts.
-    """
-
-    text: str
-    brief: str = ""
+    text: str  # on one line, with nothing that a terminal obeys
+    brief: str = ""  # shown where the table is wider than the terminal; empty for the same text
+    # How the text is shortened; `None` if it is never cut, as for amounts.
     cut: Shorten | None = None
 
     def form(self, brief: bool) -> str:
@@ -47,34 +38,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    header
-        Its name; a column without a name is left out where all its cells are empty.
-    rank
-        Columns of a higher rank are kept first where there is no room for all.
-    left
-        Whether its cells begin at the left: texts do, amounts end at the right.
-    least
-        Characters that a cell which can be cut keeps; in proportion on wide terminals.
-    """
-
-    header: str
-    rank: int = 0
-    left: bool = False
+    header: str  # a column without a name is left out where all its cells are empty
+    rank: int = 0  # columns of a higher rank are kept first where there is no room for all
+    left: bool = False  # whether its cells begin at the left: texts do, amounts end at the right
+    # Characters that a cell which can be cut keeps; in proportion on wide terminals.
     least: int = 12
 
 
 class FittedTable:
-    """Rows under headers, as wide as the terminal allows.
-
-    Parameters
-    ----------
-    columns
-        The first one, of names, is never dropped.
-    """
+    """Rows under headers, as wide as the terminal allows; the first column always stays."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
