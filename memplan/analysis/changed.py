@@ -73,11 +73,7 @@ def fuse(problem: Problem, *fusions: Fusion) -> Problem:
     """Return the problem in which the steps of each fusion are one, and its rows are not stored.
 
     The fusions must not share a step. The problem must have no gaps, as those of graphs have none.
-
-    Raises
-    ------
-    ProblemError
-        If pinned buffers that are needed in the same step then overlap.
+    It is refused if pinned buffers that are needed in the same step then overlap.
     """
     freed = [row for each in fusions for row in each.rows]
     rest = problem.subset(np.delete(np.arange(len(problem)), freed))

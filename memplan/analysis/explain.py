@@ -27,29 +27,15 @@ _MOST_SECTIONS = 10  # are described, though a hundred thousand may be at fault
 
 @dataclass(frozen=True, slots=True)
 class SectionAtFault:
-    """A maximal time in which more bytes are live than are available.
+    """A maximal time in which more bytes are live than are available."""
 
-    Attributes
-    ----------
-    start, end
-        The time `[start, end)`; the load is too high in all of it.
-    peak_start, peak_end
-        The section in it with the greatest load.
-    load
-        The load of that section, in bytes.
-    excess
-        By how many bytes that load exceeds what is available.
-    buffers
-        The buffers held in that section, the most bytes first.
-    """
-
-    start: int
+    start: int  # the time `[start, end)`; the load is too high in all of it
     end: int
-    peak_start: int
+    peak_start: int  # the section in it with the greatest load
     peak_end: int
-    load: int
-    excess: int
-    buffers: tuple[Held, ...]
+    load: int  # of that section, in bytes
+    excess: int  # by how many bytes that load exceeds what is available
+    buffers: tuple[Held, ...]  # held in that section, the most bytes first
 
 
 @dataclass(frozen=True, slots=True)

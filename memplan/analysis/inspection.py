@@ -32,24 +32,12 @@ _MOST_REFUSALS = 3  # requests that are examined; each needs a plan
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change that was tried.
+    """A change that was tried."""
 
-    Attributes
-    ----------
-    rows
-        The rows that are changed; more than one if no single change brings the load down.
-    change
-        The kind of change.
-    worst
-        The greatest load after it.
-    plan
-        A plan of the changed problem.
-    """
-
-    rows: tuple[int, ...]
+    rows: tuple[int, ...]  # more than one if no single change brings the load down
     change: Change
-    worst: Worst
-    plan: Plan
+    worst: Worst  # the greatest load after it
+    plan: Plan  # of the changed problem
 
     @property
     def proved(self) -> bool:
@@ -59,24 +47,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request for memory that the recorded run did not get.
-
-    Attributes
-    ----------
-    failure
-        The request.
-    held
-        The buffers that were live then, the largest first.
-    live
-        Their bytes.
-    plan
-        A plan of all that was allocated until then, with the request; `None` if the live buffers
-        leave too little room for any.
-    """
+    """A request for memory that the recorded run did not get."""
 
     failure: Failure
-    held: tuple[Held, ...]
-    live: int
+    held: tuple[Held, ...]  # the buffers that were live then, the largest first
+    live: int  # their bytes
+    # Of all that was allocated until then, with the request; `None` if the live buffers leave too
+    # little room for any.
     plan: Plan | None
 
     @property

@@ -12,21 +12,12 @@ __all__ = ["Names", "match_rows"]
 
 
 class Names(NamedTuple):
-    """The properties by which buffers are matched, by row.
-
-    Attributes
-    ----------
-    ids
-        They are compared first.
-    tensors
-        Compared next: the names of the tensors that share the buffer's memory, including its id.
-    shapes
-        Compared last: size, lifetime and maker; `None` if these are not known.
-    """
+    """The properties by which buffers are matched, by row: first ids, then tensors, then shapes."""
 
     ids: Sequence[str]
+    # The names of the tensors that share the buffer's memory, including its id.
     tensors: Sequence[Sequence[str]]
-    shapes: Sequence[Hashable] | None
+    shapes: Sequence[Hashable] | None  # size, lifetime and maker; `None` if these are not known
 
 
 def match_rows(before: Names, after: Names) -> list[int]:

@@ -23,68 +23,36 @@ _SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An operator that runs at another place.
-
-    Attributes
-    ----------
-    operator
-        Its name.
-    old, new
-        Its places in both orders, from 0.
-    earlier
-        Whether it ran after the operator at the given order's peak, and now runs before it.
-    storages
-        What it touches that was live at that peak, and no longer is while the same operator runs:
-        it dies earlier if the operator runs earlier, and otherwise is made later.
-    bytes
-        Their bytes together.
-    """
+    """An operator that runs at another place."""
 
     operator: str
-    old: int
+    old: int  # its places in both orders, from 0
     new: int
+    # Whether it ran after the operator at the given order's peak, and now runs before it.
     earlier: bool
+    # What it touches that was live at that peak, and no longer is while the same operator runs: it
+    # dies earlier if the operator runs earlier, and otherwise is made later.
     storages: tuple[str, ...]
-    bytes: int
+    bytes: int  # of these together
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The operators that moved, and where the given order has its peak.
+    """The operators that moved, and where the given order has its peak."""
 
-    Attributes
-    ----------
-    operator
-        The operator that runs at the first peak of the given order, without in-place writes.
-    old, new
-        What is live while it runs in both orders, in bytes.
-    moves
-        Those that save most there are first.
-    """
-
-    operator: str
-    old: int
+    operator: str  # it runs at the first peak of the given order, without in-place writes
+    old: int  # what is live while it runs in both orders, in bytes
     new: int
-    moves: tuple[Move, ...]
+    moves: tuple[Move, ...]  # those that save most there are first
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is live while one operator runs, in the case in which that is least.
-
-    Attributes
-    ----------
-    operator
-        Its name.
-    storages
-        Names and bytes, the most bytes first.
-    workspace
-        Bytes that only the operator needs.
-    """
+    """What is live while one operator runs, in the case in which that is least."""
 
     operator: str
-    storages: tuple[tuple[str, int], ...]
-    workspace: int
+    storages: tuple[tuple[str, int], ...]  # names and bytes, the most bytes first
+    workspace: int  # bytes that only the operator needs
 
 
 def explain_moves(found: Reordered) -> Moves | None:

@@ -47,18 +47,11 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The greatest load after a change.
+    """The greatest load after a change."""
 
-    Attributes
-    ----------
-    load
-        In bytes.
-    start, end
-        The first section `[start, end)` with this load. If both are equal, the greatest load is at
-        the moment just before `start` at which a buffer is made again.
-    """
-
-    load: int
+    load: int  # in bytes
+    # The first section `[start, end)` with this load. If both are equal, the greatest load is at
+    # the moment just before `start` at which a buffer is made again.
     start: int
     end: int
 
@@ -139,18 +132,13 @@ class Savings(Immutable):
         return np.flatnonzero((after != NONE) & (after <= limit))
 
     def changed(self, rows: Sequence[int], change: Change) -> Problem:
-        """Return the problem with a change to each of some rows.
+        """Return the problem with a change to each of some rows; pins or a group may contradict it.
 
         Only one row can be made again; one row can be fused away, or all `runs_rows`. A fusion may
         free other rows as well, and its operators take one step, so that later times move.
 
         A buffer that is made again becomes a second buffer; its id has "(again)" at its end. The
         moment at which it is made takes a unit of time, so that all later times move by one.
-
-        Raises
-        ------
-        ProblemError
-            If pins or a group contradict the change.
         """
         if change is Change.RECOMPUTED:
             (row,) = rows
@@ -162,13 +150,7 @@ class Savings(Immutable):
         return self.problem.subset(np.delete(np.arange(len(self.problem)), rows))
 
     def worst(self, rows: Sequence[int], change: Change) -> Worst:
-        """Return the greatest load after a change to each of some rows, and its section.
-
-        Raises
-        ------
-        ProblemError
-            As `changed`.
-        """
+        """Return the greatest load after a change to each of some rows, and its section."""
         loads = Loads(self.changed(rows, change))
         section = loads.peak_section
         if section is None:
@@ -187,16 +169,10 @@ class Savings(Immutable):
 def savings(problem: Problem, layout: Layout | None = None) -> Savings:
     """Return what a change to each buffer that is live at the greatest load would save.
 
-    The result is exact. The time is O(n log n), vectorised, plus O(n) for each buffer that has gaps
-    or can be made again, O(n log n) for each of at most 12 runs of operators to fuse, and about as
-    much for all that are fused together.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    layout
-        The layout of the program that it comes from, if any, which tells what can be made again.
+    The layout of the program, if there is one, tells what can be made again. The result is exact.
+    The time is O(n log n), vectorised, plus O(n) for each buffer that has gaps or can be made
+    again, O(n log n) for each of at most 12 runs of operators to fuse, and about as much for all
+    that are fused together.
     """
     loads = Loads(problem)
     section = loads.peak_section

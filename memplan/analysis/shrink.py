@@ -30,16 +30,10 @@ class Subset(NamedTuple):
 def shrink(problem: Problem, conflict: Sequence[str], prove: Prove, nodes: int) -> Subset:
     """Return a smaller infeasible subset, which is irreducible unless the budget ends before.
 
-    Parameters
-    ----------
-    problem
-        A problem that is proved infeasible at its capacity.
-    conflict
-        Ids of an infeasible subset, from that proof; empty for all buffers.
-    prove
-        A function that asks a solver whether a problem fits.
-    nodes
-        The budget of all trials together. It alone limits the result, unless `prove` uses a clock.
+    The problem is proved infeasible at its capacity; the conflict has the ids of an infeasible
+    subset from that proof, and is empty for all buffers. `prove` asks a solver whether a problem
+    fits. The nodes are for all trials together: they alone limit the result, unless `prove` uses a
+    clock.
     """
     subset = _sort_by_area(problem, conflict or problem.ids)
     needed: set[str] = set()  # the rest was shown to fit without each of these

@@ -163,12 +163,7 @@ class Subject:
 def make_subject(what: Asked | Plan) -> Subject:
     """Make one side of a comparison from what a caller passed.
 
-    Raises
-    ------
-    MemplanError
-        For anything else than these.
-    PlanError
-        For a plan whose offsets do not have the peak that it claims.
+    A plan whose offsets do not have the peak that it claims is refused.
     """
     if isinstance(what, Problem):
         return Subject(what, None)
