@@ -71,12 +71,8 @@ class Packing:
     def run(self, bound: int, known: Collection[int]) -> Status:
         """Choose buffers, and return the status; `repacker` has the plan.
 
-        Parameters
-        ----------
-        bound
-            No choice has a greater benefit.
-        known
-            Rows that fit together, but for their addresses perhaps.
+        No choice has a greater benefit than `bound`; the known rows fit together, but for their
+        addresses perhaps.
         """
         must = np.flatnonzero(self.forced)
         self.repacker = self.pack_forced()

@@ -394,13 +394,7 @@ class Repacker:
 
 
 def require_lifetimes(problem: Problem) -> None:
-    """Raise if lifetimes alone do not decide which buffers conflict, as repackers require.
-
-    Raises
-    ------
-    UnsupportedError
-        For a problem with conflicts or groups.
-    """
+    """Refuse a problem in which conflicts or groups also decide which buffers conflict."""
     if problem.has_conflicts or problem.has_groups:
         what = "conflicts" if problem.has_conflicts else "groups"
         raise UnsupportedError(f"a repacker does not support {what}; the problem has some")

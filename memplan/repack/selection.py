@@ -169,10 +169,8 @@ def _assign(
 ) -> tuple[int, Plan | None, int]:
     """Choose as between a memory where nothing costs, and one that costs the benefits.
 
-    Returns
-    -------
-    bound, plan, nodes
-        No choice has a greater benefit; a plan of the best one, if one was found; what was spent.
+    Returns a bound that no choice exceeds, a plan of the best one that was found, and the nodes
+    spent.
     """
     total = sum(benefit)
     coarse = max(0, total.bit_length() - 52)  # the core adds up to 2^53; rounded up, so as to bound
