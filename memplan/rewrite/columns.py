@@ -23,22 +23,16 @@ class Columns:
     """The question of an order, asked in two ways that differ for operators with blocks.
 
     Such an operator takes several steps, and what only its first step needs is over in the others.
-
-    Attributes
-    ----------
-    problem
-        Each operator holds all that it touches while it runs, and the most that its blocks hold at
-        one time as its workspace. A peak is at least what the order needs.
-    relaxed
-        An operator with blocks is three: what enters it, its blocks, what leaves it; others may run
-        in between. A bound on this question is one on the first, and on what an order needs. It is
-        `problem` itself if there are no blocks.
-    slack
-        Bytes that in-place writes may save at one time which the questions do not know of.
     """
 
+    # Each operator holds all that it touches while it runs, and the most that its blocks hold at
+    # one time as its workspace. A peak is at least what the order needs.
     problem: OrderProblem
+    # An operator with blocks is three: what enters it, its blocks, what leaves it; others may run
+    # in between. A bound on this question is one on the first, and on what an order needs. It is
+    # `problem` itself if there are no blocks.
     relaxed: OrderProblem
+    # Bytes that in-place writes may save at one time which the questions do not know of.
     slack: int = 0
 
 
@@ -52,14 +46,9 @@ def order_problem(layout: Layout) -> OrderProblem:
 def columns_of(layout: Layout, *, in_place: bool, inner_bounds: Sequence[int]) -> Columns:
     """Return the question for the outermost operators of a graph, and its planned storages.
 
-    Parameters
-    ----------
-    layout
-        The graph laid out without in-place writes.
-    in_place
-        Whether operators may write results over inputs that die.
-    inner_bounds
-        By outermost operator: what its blocks hold at least in any order of theirs, in bytes.
+    The graph is laid out without in-place writes; `in_place` says whether operators may write
+    results over inputs that die. `inner_bounds` has by outermost operator what its blocks hold at
+    least in any order of theirs, in bytes.
     """
     graph = layout.graph
     draft = _Draft(layout, graph.operators)

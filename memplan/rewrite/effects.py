@@ -103,10 +103,7 @@ def draws(source: str, type_: str) -> bool:
 def require_known(graph: Graph, pure: Iterable[str]) -> None:
     """Raise `GraphError` for an operator that may do something that memplan does not know.
 
-    Parameters
-    ----------
-    pure
-        Types of operators that the user knows to compute their results, and to do nothing else.
+    The user knows that operators of the pure types compute their results, and do nothing else.
     """
     known = frozenset(pure)
     for operator in graph.walk():

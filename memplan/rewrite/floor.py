@@ -19,13 +19,7 @@ __all__ = ["find_floor"]
 
 
 def find_floor(graph: Graph) -> tuple[int, str]:
-    """Return the floor of a program in bytes, and in a few words what holds it up.
-
-    Parameters
-    ----------
-    graph
-        The program; offsets in its file are left out.
-    """
+    """Return the floor of a program in bytes, without offsets in its file, and what holds it up."""
     layout = lay_out(graph, pins=False)
     storage_of = {tensor: row for row in layout.rows for tensor in layout.storages[row].tensors}
     ends = (

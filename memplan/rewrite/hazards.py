@@ -31,13 +31,8 @@ class Use:
 def hazards(layout: Layout, operators: Sequence[Operator]) -> Iterator[tuple[int, int]]:
     """Yield pairs of operators, by place, of which the second has to wait for the first.
 
-    Parameters
-    ----------
-    layout
-        Of the graph, without in-place writes.
-    operators
-        Operators of the graph that run one after the other: the outermost ones, or those of a
-        block.
+    The layout has no in-place writes. The operators run one after the other: they are the outermost
+    ones, or those of a block.
     """
     made = {
         tensor for operator in operators for inner in operator.walk() for tensor in inner.outputs

@@ -27,21 +27,8 @@ def reorder_to_plan(
 
     Orders near the given one have more odd gaps in a few large training steps, and their plans need
     more than the load. If a short search finds no plan at the load, the order before it was brought
-    near to the given one is tried; it is taken if that has such a plan.
-
-    Parameters
-    ----------
-    model
-        See `reorder`.
-    timeout
-        In seconds, for all searches together.
-    options
-        All other arguments of `reorder`, except `without`.
-
-    Raises
-    ------
-    GraphError, MemplanError
-        As `reorder`.
+    near to the given one is tried; it is taken if that has such a plan. The options are those of
+    `reorder`, except `without`, and the timeout is in seconds, for all searches together.
     """
     begun = time.perf_counter()
 

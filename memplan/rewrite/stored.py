@@ -25,20 +25,10 @@ _ANY_RATES = (10**15, 10**15)  # what moves cost does not matter
 def put_in_order(loaded: Loaded, order: object) -> Loaded:
     """Return a program whose outermost operators run in this order, without pins of its file.
 
-    Parameters
-    ----------
-    loaded
-        The program in its given order.
-    order
-        By place in the new order: the index of the operator, as in `Reordered.order`; or, with some
-        of them more than once and with moves, as in `Recomputed.runs`.
-
-    Raises
-    ------
-    GraphError
-        If it is no order of this program's operators: of another program, or with one twice.
-    PlanError
-        If an operator would run before what it waits for.
+    The order has by new place the index of the operator, as in `Reordered.order`; or, with some of
+    them more than once and with moves, as in `Recomputed.runs`. It is refused with a `GraphError`
+    if it is no order of this program's operators, and with a `PlanError` if an operator would run
+    before what it waits for.
     """
     if loaded.graph is None:
         raise GraphError("the plan is in another order of operators, and this file has none")

@@ -15,14 +15,8 @@ def blame_operator(question: Again, floor_op: int) -> str:
     """Return what holds the floor up because its maker runs once, in a few words, or nothing.
 
     It is the largest tensor that is made before an operator in any order, and read after it, but
-    not by it: the tensor is there while the operator runs, whatever else runs again.
-
-    Parameters
-    ----------
-    question
-        The program.
-    floor_op
-        The operator that has the floor, or -1.
+    not by it: the tensor is there while the operator runs, whatever else runs again. `floor_op` has
+    the floor; it is -1 if none does.
     """
     problem = question.problem
     program = problem.program

@@ -30,26 +30,12 @@ def find_costs(
 ) -> list[int]:
     """Return the cost of each outermost operator, and then of each move, in picoseconds.
 
-    Parameters
-    ----------
-    graph
-        The program.
-    views
-        The operators that only make views, which cost nothing.
-    costs
-        Measured times. Without them, an operator takes as long as its multiplications, or as
-        reading its inputs and writing its results once, weights included, whichever is longer. The
-        multiplications are those that the reader of the file counted: of convolutions and products
-        of matrices. The two speeds are those of one accelerator; only their ratio, of 12.5
-        operations to a byte, has an influence on which operators run again.
-    moves
-        What moves take.
-
-    Raises
-    ------
-    FormatError, GraphError
-        If the file is no such table; if an operator has no time, or a time is not of an operator,
-        negative, or no number.
+    `views` are the operators that only make views, which cost nothing. Without measured times, an
+    operator takes as long as its multiplications, or as reading its inputs and writing its results
+    once, weights included, whichever is longer. The multiplications are those that the reader of
+    the file counted: of convolutions and products of matrices. The two speeds are those of one
+    accelerator; only their ratio, of 12.5 operations to a byte, has an influence on which operators
+    run again.
     """
     free = frozenset(views)
     if costs is None:

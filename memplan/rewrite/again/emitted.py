@@ -35,16 +35,10 @@ class Emitted:
 def emit(question: Again, runs: Iterable[int]) -> Emitted:
     """Return a sequence as a graph. Each read takes the latest copy.
 
-    What is moved back more than once is written outside once. The views of a copy that a reader
-    needs are made right before it, by copies of the operators that make them; this needs no memory
-    beside that of the copy.
-
-    Parameters
-    ----------
-    question
-        Whose graph is in the order that `runs` counts.
-    runs
-        A legal sequence.
+    The sequence is legal, and the graph of the question is in the order that `runs` counts. What is
+    moved back more than once is written outside once. The views of a copy that a reader needs are
+    made right before it, by copies of the operators that make them; this needs no memory beside
+    that of the copy.
     """
     return _Emitter(question, tuple(runs)).emit()
 

@@ -36,24 +36,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Found:
-    """What was found for a program.
+    """What was found for a program."""
 
-    Attributes
-    ----------
-    runs
-        A sequence of the operators of `Again.problem` that fits, or `None`.
-    extra
-        What it costs beyond one run of each operator.
-    proof
-        What is proved of every sequence; its operators are those of `Again.relaxed`.
-    nodes
-        Work of all searches.
-    """
-
-    runs: tuple[int, ...] | None
-    extra: int
+    runs: tuple[int, ...] | None  # a sequence of the operators of `Again.problem` that fits
+    extra: int  # what it costs beyond one run of each operator
+    # What is proved of every sequence; its operators are those of `Again.relaxed`.
     proof: _core.RecomputeResult
-    nodes: int
+    nodes: int  # work of all searches
 
 
 def find_runs(

@@ -15,18 +15,10 @@ __all__ = ["Overlap", "find_overlap"]
 
 
 class Overlap(NamedTuple):
-    """What moves take, in picoseconds.
+    """What moves take, in picoseconds."""
 
-    Attributes
-    ----------
-    moving
-        If nothing runs meanwhile.
-    hidden
-        By how much less longer the program takes if operators run beside the moves.
-    """
-
-    moving: int
-    hidden: int
+    moving: int  # if nothing runs meanwhile
+    hidden: int  # by how much less longer the program takes if operators run beside the moves
 
 
 def find_overlap(
@@ -37,17 +29,8 @@ def find_overlap(
     Moves use one channel, in their order, and operators run in theirs. A tensor that is moved out
     takes memory until it has left, and one that comes back as soon as it starts to. It starts once
     it fits beside all operators up to its first reader. So a run like that stays in the capacity.
-
-    Parameters
-    ----------
-    layout
-        The program with its moves.
-    times
-        By operator, in picoseconds; moves are left out of it.
-    rates
-        Bytes in a second, out and back.
-    capacity
-        Of the memory.
+    Times are by operator, in picoseconds, without those of the moves; rates are bytes in a second,
+    out and back.
     """
     operators = layout.graph.operators
     if any(each.blocks for each in operators) or not any(

@@ -225,15 +225,7 @@ class Recomputed:
 
 
 class NoRunsError(CapacityError):
-    """No re-runs were found with which a program fits.
-
-    Parameters
-    ----------
-    message
-        The sentence.
-    limits
-        What is proved nevertheless.
-    """
+    """No re-runs were found with which a program fits; `limits` is what is proved nevertheless."""
 
     def __init__(self, message: str, limits: Limits) -> None:
         super().__init__(message)

@@ -35,34 +35,16 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """What is to be done for a region in bands, before pieces of pictures are taken and joined.
+    """What is to be done for a region in bands, before pieces of pictures are taken and joined."""
 
-    Attributes
-    ----------
-    region
-        What is cut.
-    crossing
-        The pictures that it makes and later operators read, or the caller.
-    bands
-        By band: the part of each of them that it makes.
-    tasks
-        By band: what its operators do, in the order in which they run.
-    """
-
-    region: Region
-    crossing: tuple[int, ...]
-    bands: list[dict[int, Box]]
-    tasks: list[list[Task]]
+    region: Region  # what is cut
+    crossing: tuple[int, ...]  # the pictures that it makes and later operators read, or the caller
+    bands: list[dict[int, Box]]  # by band: the part of each of them that it makes
+    tasks: list[list[Task]]  # by band: what its operators do, in the order in which they run
 
 
 def divide(uncut: Uncut, region: Region) -> Divided:
-    """Find what the operators of a region do in each band.
-
-    Raises
-    ------
-    ValueError
-        As `cut` does.
-    """
+    """Find what the operators of a region do in each band; refuse what `cut` refuses."""
     inside = uncut.operators[region.first : region.last]
     for operator in inside:
         if operator.why_whole:
@@ -127,11 +109,9 @@ def _find_tasks(uncut: Uncut, region: Region, bands: Sequence[dict[int, Box]]) -
 def cut(uncut: Uncut, regions: Sequence[Region]) -> Cut:
     """Cut regions, of which no two share an operator, into bands.
 
-    Raises
-    ------
-    ValueError
-        If an operator of a region can only be done as a whole, if nothing that a region makes is
-        read outside of it, or if a picture has fewer rows or columns than there are bands.
+    A `ValueError` says that an operator of a region can only be done as a whole, that nothing that
+    a region makes is read outside of it, or that a picture has fewer rows or columns than there are
+    bands.
     """
     draft = _Draft(uncut)
     at = 0
@@ -144,13 +124,7 @@ def cut(uncut: Uncut, regions: Sequence[Region]) -> Cut:
 
 
 def cut_region(uncut: Uncut, found: Divided) -> Cut:
-    """Cut one region into bands, without the operators around it, to measure it.
-
-    Raises
-    ------
-    ValueError
-        As `cut` does.
-    """
+    """Cut one region into bands, as `cut` does, without the operators around it, to measure it."""
     draft = _Draft(uncut)
     draft.cut(found)
     return draft.make_cut((found.region,))
@@ -338,16 +312,11 @@ class _Draft:
 
 
 class _Pieces:
-    """The pieces of pictures that there are in a band.
-
-    Attributes
-    ----------
-    made
-        By picture: its piece of this band, or the one that the band before has kept.
-    """
+    """The pieces of pictures that there are in a band."""
 
     def __init__(self, draft: _Draft, made: dict[int, int]) -> None:
         self._draft = draft
+        # By picture: its piece of this band, or the one that the band before has kept.
         self.made = made
         self._slices: dict[tuple[int, Box, bool], int] = {}
 

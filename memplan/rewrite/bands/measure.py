@@ -16,13 +16,7 @@ __all__ = ["Timeline"]
 
 
 class Timeline:
-    """What is live at each operator of a program.
-
-    Attributes
-    ----------
-    loads
-        By operator: the most bytes that are live while it runs.
-    """
+    """What is live at each operator of a program."""
 
     def __init__(self, uncut: Uncut, layout: Layout) -> None:
         self._uncut, self._graph = uncut, layout.graph
@@ -52,6 +46,7 @@ class Timeline:
         np.add.at(change, steps.end, -steps.size)
         live = np.cumsum(change)[:-1]
         self._before = int(steps.size[steps.start < 0].sum())  # what the caller sets
+        # By operator: the most bytes that are live while it runs.
         self.loads: NDArray[np.int64] = (
             np.maximum(np.maximum.reduceat(live, begins), self._before)
             if len(begins)

@@ -20,36 +20,17 @@ Box = tuple[Span, Span]
 
 
 class Part(NamedTuple):
-    """What an operator does for a wanted part of its result.
+    """What an operator does for a wanted part of its result."""
 
-    Attributes
-    ----------
-    made
-        The part that it makes, in which the wanted one is.
-    feeds
-        For each read, the part of the input that it is fed.
-    is_fed
-        For each read, whether that part has a point.
-    padded
-        The only feed with zeros around it, if the operator gets them from a copy.
-    macs
-        Multiplications with addition.
-    scratch
-        Bytes that it holds while it runs.
-    bytes
-        Of what it makes.
-    fed
-        The tensors that it is fed parts of, with the bytes of the largest part; -1 is the copy with
-        zeros around.
-    """
-
-    made: Box
-    feeds: tuple[Box, ...]
-    is_fed: tuple[bool, ...]
-    padded: Box | None
-    macs: int
-    scratch: int
-    bytes: int
+    made: Box  # the part that it makes, in which the wanted one is
+    feeds: tuple[Box, ...]  # for each read, the part of the input that it is fed
+    is_fed: tuple[bool, ...]  # for each read, whether that part has a point
+    padded: Box | None  # the only feed with zeros around it, if the operator gets them from a copy
+    macs: int  # multiplications with addition
+    scratch: int  # bytes that it holds while it runs
+    bytes: int  # of what it makes
+    # The tensors that it is fed parts of, with the bytes of the largest part; -1 is the copy with
+    # zeros around.
     fed: tuple[tuple[int, int], ...]
 
 
@@ -63,24 +44,12 @@ class _Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Uncut:
-    """A graph as it is, and what its runtime adds to bands.
+    """A graph as it is, and what its runtime adds to bands."""
 
-    Attributes
-    ----------
-    graph
-        Its outermost operators are those that can be done in parts.
-    fan_in
-        The most tensors that one operator may join.
-    kept
-        By operator: the bytes that the runtime keeps for it all the time.
-    kept_by_copies
-        The same for an operator that takes or joins bands.
-    """
-
-    graph: Graph
-    fan_in: int = MANY
-    kept: tuple[int, ...] = ()
-    kept_by_copies: int = 0
+    graph: Graph  # its outermost operators are those that can be done in parts
+    fan_in: int = MANY  # the most tensors that one operator may join
+    kept: tuple[int, ...] = ()  # by operator: the bytes that the runtime keeps for it all the time
+    kept_by_copies: int = 0  # the same for an operator that takes or joins bands
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -158,12 +127,8 @@ class Uncut:
     def find_part(self, at: int, wanted: Box, *, pads: bool) -> Part:
         """Return what an operator does for a wanted part; bands of all regions ask for the same.
 
-        With `pads`, windows get zeros around what they are fed.
-
-        Raises
-        ------
-        ValueError
-            If no part of its inputs is enough.
+        With `pads`, windows get zeros around what they are fed. A `ValueError` says that no part of
+        its inputs is enough.
         """
         found = self._parts.get((at, wanted, pads))
         if found is None:
