@@ -33,18 +33,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One step of a program reads or writes bytes of a buffer.
+    """One step of a program reads or writes bytes of a buffer, or does both."""
 
-    Attributes
-    ----------
-    time
-        The step, within the lifetime of the buffer.
-    read, written
-        Bytes. A step that reads and writes the same buffer has one access for both.
-    """
-
-    time: int
-    read: int
+    time: int  # within the lifetime of the buffer
+    read: int  # in bytes
     written: int
 
 
@@ -178,16 +170,11 @@ def _check_times(problem: Problem, row: int, times: Any) -> tuple[Fraction, Frac
 def find_accesses(layout: Layout, reads: Reads = MappingProxyType({})) -> list[tuple[Access, ...]]:
     """Return the accesses to each row of a layout, by time.
 
-    Each operator that reads a tensor reads its bytes once, or as often as `reads` says, and each
-    that makes it writes them once; so does the caller with what goes in and out, and an operator
-    with its workspace. What a loop does counts once. An operator touches no bytes that stay where
-    they are: those to which it only gives another name, and parts of a result that already lie in
-    it.
-
-    Raises
-    ------
-    MemplanError
-        If the program has no operator of a type in `reads`.
+    Each operator that reads a tensor reads its bytes once, or as often as `reads` says for its
+    type, and each that makes it writes them once; so does the caller with what goes in and out, and
+    an operator with its workspace. What a loop does counts once. An operator touches no bytes that
+    stay where they are: those to which it only gives another name, and parts of a result that
+    already lie in it.
     """
     graph = layout.graph
     types = {operator.type for operator in graph.walk()}

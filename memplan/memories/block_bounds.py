@@ -29,21 +29,11 @@ _MOST_SUMS: Final = 1 << 21  # bits of such a list
 
 
 class Moment(NamedTuple):
-    """What is live at a time that no other includes.
-
-    Attributes
-    ----------
-    time
-        In logical time.
-    sizes
-        The bytes of each live buffer, or of what is live of a group; falling.
-    load
-        Their sum.
-    """
+    """What is live at a time that no other includes."""
 
     time: int
-    sizes: Column
-    load: int
+    sizes: Column  # the bytes of each live buffer, or of what is live of a group; falling
+    load: int  # their sum
 
 
 def list_owners(problem: Problem) -> Column:

@@ -40,15 +40,7 @@ class Box(NamedTuple):
 
 
 class Boxes:
-    """Tightens boxes by what is live at each moment.
-
-    Parameters
-    ----------
-    moments
-        See `list_moments`.
-    unit
-        All heights are multiples of it.
-    """
+    """Tightens boxes by what is live at moments of `list_moments`; the unit divides all heights."""
 
     def __init__(self, moments: Sequence[Moment], unit: int) -> None:
         self._unit = unit

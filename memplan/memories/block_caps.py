@@ -27,44 +27,27 @@ _MOST_EDGES: Final = 1 << 20  # of items above the limit
 
 
 class Caps:
-    """The heights that the blocks of a problem may have.
-
-    Parameters
-    ----------
-    problem, limit
-        See `memplan.plan_blocks`.
-
-    Attributes
-    ----------
-    items
-        The rows of each group, and each row that is in none.
-    large
-        The items above the limit, the largest first.
-    rest
-        The rows of all others.
-    homes
-        Items above the limit by the one that fills their block, which is the first of them. They
-        are chosen by first fit, the largest first.
-    are_certain
-        Whether each item above the limit fills a block of its own in every plan.
-    highest
-        The most bytes that any block may have.
-    """
+    """The heights that the blocks of a problem may have."""
 
     def __init__(self, problem: Problem, limit: int) -> None:
         self._problem, self._limit = problem, limit
         single = np.flatnonzero(problem.group == NONE)
+        # The rows of each group, and each row that is in none.
         self.items: list[Column] = [*single[:, None], *map(np.array, problem.groups)]
         extent = np.array([self._measure(rows) for rows in self.items], np.int64)
         falling = np.argsort(-extent, kind="stable")
         large = falling[extent[falling] > limit]
         self._extents: list[int] = extent[large].tolist()
-        self.highest = max([limit, *self._extents[:1]])
+        self.highest = max([limit, *self._extents[:1]])  # the most bytes that any block may have
         self._of_row = np.zeros(len(problem), np.int64)
         for number, rows in enumerate(self.items):
             self._of_row[rows] = extent[number]
-        self.rest = np.flatnonzero(self._of_row <= limit)
+        self.rest = np.flatnonzero(self._of_row <= limit)  # the rows of all others
+        # The items above the limit, the largest first.
         self.large = [self.items[at] for at in large]
+        # Whether each item above the limit fills a block of its own in every plan.
+        # Items above the limit by the one that fills their block, which is the first of them. They
+        # are chosen by first fit, the largest first.
         self.homes, self.are_certain = self._choose_homes(self.large)
 
     def _measure(self, rows: Column) -> int:

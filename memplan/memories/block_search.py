@@ -34,18 +34,11 @@ _QUICK: Final = 10_000  # nodes of a question about a box
 
 
 class Placed(NamedTuple):
-    """All buffers in blocks.
+    """All buffers in blocks."""
 
-    Attributes
-    ----------
-    block, offset
-        Of each buffer, shape (n,).
-    heights
-        Of each block, in bytes; those that items above the limit fill come first.
-    """
-
-    block: Column
+    block: Column  # of each buffer, shape (n,)
     offset: Column
+    # Of each block, in bytes; those that items above the limit fill come first.
     heights: tuple[int, ...]
 
     @property
@@ -55,24 +48,7 @@ class Placed(NamedTuple):
 
 
 class BlockSearch:
-    """The search of one problem.
-
-    Parameters
-    ----------
-    problem, limit
-        See `memplan.plan_blocks`.
-    budget
-        For all questions together.
-    search
-        Threads and seed, as `memplan.solve` has them.
-
-    Attributes
-    ----------
-    best
-        The least blocks so far; set by `find_count`.
-    count_bound, total_bound
-        Proved: no plan has fewer blocks, and none in as many blocks as `best` has fewer bytes.
-    """
+    """The search of one problem, with one budget for all questions together."""
 
     def __init__(self, problem: Problem, limit: int, budget: SharedBudget, **search: Any) -> None:
         self._problem, self._limit = problem.with_capacity(None), limit
@@ -82,14 +58,15 @@ class BlockSearch:
         self._moments = list_moments(self._problem)
         self._questions = _QUESTIONS
         load = self._moments[0].load if self._moments else 0
+        # Proved: no plan has fewer blocks.
         self.count_bound = max(
             count_blocks(self._moments, self._caps.highest),
             self._caps.count_least(load),
             self._count_beside(),
             min(1, len(problem)),
         )
-        self.total_bound = 0
-        self.best: Placed
+        self.total_bound = 0  # proved: no plan in as many blocks as `best` has fewer bytes
+        self.best: Placed  # the least blocks so far; set by `find_count`
 
     def _count_beside(self) -> int:
         """Return a lower bound from moments at which every block that is always filled is full."""
@@ -105,12 +82,8 @@ class BlockSearch:
     def find_count(self) -> None:
         """Find a plan in as few blocks as possible.
 
-        Raises
-        ------
-        InfeasibleError
-            If an item fits into no block.
-        NoPlanError
-            If one fits only into the block of a larger one, and no plan was found.
+        If an item fits into no block there is none; `NoPlanError` says that an item fits only into
+        the block of a larger one, and no plan was found.
         """
         alone = None
         if not self._caps.items or self._problem.has_reserved or self._caps.homes:
@@ -238,10 +211,7 @@ class BlockSearch:
     def _place_alone(self) -> Placed | None:
         """Return the plan with a block for each item; None if one fits only beside a larger one.
 
-        Raises
-        ------
-        InfeasibleError
-            If an item fits into no block.
+        An `InfeasibleError` says that an item fits into no block.
         """
         problem, highest = self._problem, self._caps.highest
         block, offset = np.zeros(len(problem), np.int64), np.zeros(len(problem), np.int64)

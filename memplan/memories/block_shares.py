@@ -32,17 +32,7 @@ Loads = npt.NDArray[np.int64]
 
 
 class Shares:
-    """Ways to share the buffers of a problem out.
-
-    Parameters
-    ----------
-    problem
-        Of some size.
-    times
-        The moments of `list_moments`.
-    limit
-        The most bytes of a block.
-    """
+    """Ways to share the buffers of a problem out among blocks of at most `limit` bytes."""
 
     def __init__(self, problem: Problem, times: Column, limit: int) -> None:
         self._limit = limit

@@ -38,14 +38,8 @@ def fill_memory(
 ) -> Iterator[tuple[list[int], Column]]:
     """Yield units that fit into a memory together, with an offset for each unit, in several ways.
 
-    Parameters
-    ----------
-    filling
-        The memory; the others have room for what is left out.
-    chosen
-        The best choice by load.
-    plan
-        A plan of the choice, which may be too high.
+    The other memories have room for what is left out. `chosen` is the best choice by load, and the
+    plan one of that choice, which may be too high.
     """
     if plan is not None and plan.offsets is not None:
         for order in filling.orders():
@@ -56,16 +50,9 @@ def fill_memory(
 
 
 class Filling:
-    """A memory that is filled, and the columns of all units.
+    """A memory that is filled, and the columns of all units; each unit is a row of the question.
 
-    Parameters
-    ----------
-    question
-        One that is simple: each unit is a row.
-    memory
-        Which memory.
-    worth
-        By unit: what is saved if it is there; 0 or less if it need not be there.
+    `worth` is by unit what is saved if it is there; 0 or less if it need not be there.
     """
 
     def __init__(self, question: Question, memory: int, worth: Column) -> None:

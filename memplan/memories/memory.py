@@ -90,10 +90,7 @@ def as_number(exact: Cost) -> float:
 def with_whole_costs(memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], Fraction]:
     """Return memories whose costs are whole numbers, and the unit in which they are counted.
 
-    Raises
-    ------
-    MemplanError
-        If that unit is too small for the search.
+    A unit that is too small for the search is refused.
     """
     costs = [Fraction(cost) for each in memories for cost in (each.read, each.write)]
     parts = lcm(*(cost.denominator for cost in costs))

@@ -37,24 +37,10 @@ def mend_memory(
 ) -> Column:
     """Return offsets of units that are worth at least as much together; -1 is outside.
 
-    Parameters
-    ----------
-    filling
-        The memory.
-    choose
-        Returns what items are worth most together: `memplan.memories.search.choose_items`.
-    room
-        Bytes that units can hold there, and what all sizes are rounded up to.
-    offset
-        Of units that are there, and -1 for all others.
-    chosen
-        What should be there.
-    needed
-        What must stay there.
-    nodes
-        The most for a choice or a plan.
-    seconds
-        How much time is left.
+    `choose` returns what items are worth most together, as `memplan.memories.search.choose_items`.
+    `room` is the bytes that units can hold, and what all sizes are rounded up to. `offset` has -1
+    for units that are not there, `chosen` should be there, and `needed` must stay. The nodes are
+    for one choice or plan; `seconds` returns how much time is left.
     """
     return _Mending(filling, choose, room, offset, needed, min(nodes, _NODES), seconds).mend(chosen)
 

@@ -18,19 +18,9 @@ __all__ = ["assign_layouts"]
 def assign_layouts(
     loaded: Loaded, memories: Sequence[Memory], *, in_place: bool, **asked: Any
 ) -> Assigned:
-    """Assign each layout of a program, and return the assignment that costs least.
+    """Assign each layout of a program (`memplan.planning.layouts`); return what costs least.
 
-    Parameters
-    ----------
-    loaded, in_place
-        See `memplan.planning.layouts`.
-    memories, asked
-        Arguments of `memplan.assign`.
-
-    Raises
-    ------
-    MemplanError, PlanError
-        As `memplan.assign` does, for the layout without writes over inputs.
+    What is refused, and how, is as in `memplan.assign` for the layout without writes over inputs.
     """
     found: list[Assigned] = []
     failed: list[PlanError] = []

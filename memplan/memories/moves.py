@@ -25,29 +25,15 @@ __all__ = ["Run", "can_move", "list_runs", "most_saved"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A buffer is in a faster memory from one access to a later one.
+    """A buffer is in a faster memory from one access to a later one."""
 
-    Attributes
-    ----------
-    row
-        The buffer.
-    home, memory
-        From which memory to which one, by number.
-    number
-        Of its first access, from 1.
-    start, end
-        The bytes are there during `[start, end)`.
-    fetched, stored
-        Whether they are copied from the home before, and back after it.
-    """
-
-    row: int
-    home: int
+    row: int  # the buffer
+    home: int  # from which memory to which one, by number
     memory: int
-    number: int
-    start: int
+    number: int  # of its first access, from 1
+    start: int  # the bytes are there during `[start, end)`
     end: int
-    fetched: bool
+    fetched: bool  # whether they are copied from the home before, and back after it
     stored: bool
 
 

@@ -21,35 +21,22 @@ __all__ = ["Places", "list_places"]
 
 @dataclass(slots=True)
 class Places:
-    """Columns with one row for each place.
+    """Columns with one row for each place."""
 
-    Attributes
-    ----------
-    unit, memory, item, worth
-        What lies where, what it holds there, and what is saved by that.
-    run
-        For how long; `None` for a home.
-    choice
-        Which unit of the core: of its places, two never share a moment.
-    must
-        The units of the core of which one place must be chosen.
-    refused
-        Sets of places that are not chosen together.
-    homes
-        By unit and memory: the place that is its home in a memory without room for all.
-    out
-        By unit: what it costs if none of its places is chosen.
-    """
-
-    out: list[int]
+    out: list[int]  # by unit: what it costs if none of its places is chosen
+    # What lies where, what it holds there, and what is saved by that.
     unit: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     item: list[Item] = field(default_factory=list)
     worth: list[int] = field(default_factory=list)
-    run: list[Run | None] = field(default_factory=list)
+    run: list[Run | None] = field(default_factory=list)  # for how long; `None` for a home
+    # Which unit of the core: of its places, two never share a moment.
     choice: list[int] = field(default_factory=list)
+    # The units of the core of which one place must be chosen.
     must: set[int] = field(default_factory=set)
+    # Sets of places that are not chosen together.
     refused: list[list[int]] = field(default_factory=list)
+    # By unit and memory: the place that is its home in a memory without room for all.
     homes: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(
@@ -97,16 +84,9 @@ def list_places(
 ) -> Places:
     """Return all places that may save something, or that are needed.
 
-    Parameters
-    ----------
-    question
-        What is asked.
-    whole
-        The memories with room for all units that may lie there.
-    free
-        By unit: the cheapest of these where it may lie whatever others do, or `None`.
-    accesses
-        By row, with their times, if buffers may move; empty for those that stay.
+    `whole` are the memories with room for all units that may lie there, and `free` is by unit the
+    cheapest of these where it may lie whatever others do, or `None`. Accesses are by row, with
+    their times, if buffers may move; empty for those that stay.
     """
     apart = {unit for pair in question.apart for unit in pair}
     places = Places(

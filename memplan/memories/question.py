@@ -32,18 +32,9 @@ class Item:
 class Question:
     """What is asked, by unit: a buffer, or the buffers of a group, which lie in one memory.
 
-    Parameters
-    ----------
-    problem
-        All buffers, without a capacity.
-    memories
-        In the order of their speed.
-    accessed
-        By row: bytes that are read, and written.
-    allowed
-        By id: the names of the memories that the buffer may lie in.
-    apart
-        Pairs of rows that lie in different memories.
+    The problem has no capacity, and memories are in the order of their speed. `accessed` is by row
+    the bytes that are read, and written; `allowed` by id the names of the memories that the buffer
+    may lie in; `apart` has pairs of rows that lie in different memories.
     """
 
     def __init__(

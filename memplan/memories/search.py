@@ -67,19 +67,9 @@ def find_assignment(
 ) -> Found:
     """Return the best assignment that is found.
 
-    Parameters
-    ----------
-    question
-        What is asked.
-    timeout, nodes
-        See `memplan.assign`.
-    accesses
-        By row, with their times, if buffers may leave the memory that is their home; else `None`.
-
-    Raises
-    ------
-    InfeasibleError, NoPlanError
-        If what must be in a memory does not fit there, or no assignment was found in time.
+    Accesses are by row, with their times, if buffers may leave the memory that is their home. An
+    `InfeasibleError` says that what must be in a memory does not fit there, a `NoPlanError` that no
+    assignment was found in time.
     """
     return _Search(question, timeout, nodes, accesses).find()
 

@@ -30,39 +30,22 @@ _MOST: Final = 1 << 14  # blocks of one arena
 
 
 class Strips:
-    """The blocks of a problem, as one arena.
+    """The blocks of a problem, whose capacity does not count, as one arena.
 
-    Parameters
-    ----------
-    problem
-        Its capacity is not looked at.
-    limit, highest
-        The most bytes of a block, and of one with an item that is larger than the limit.
-
-    Attributes
-    ----------
-    distance
-        Of the beginnings of two blocks, in bytes.
-
-    Raises
-    ------
-    MemplanError
-        If a pin is beyond all blocks, or alignments need too long strips.
+    A block has at most `limit` bytes, and one with an item that is larger than that, `highest`. A
+    pin beyond all blocks and alignments that need too long strips are refused.
     """
 
     def __init__(self, problem: Problem, limit: int, highest: int) -> None:
         self._problem, self._limit, self._highest = problem, limit, highest
         _check_pins(problem, highest)
         unit = lcm(*(int(each) for each in np.unique(problem.alignment)))
-        self.distance = (highest // unit + 1) * unit
+        self.distance = (highest // unit + 1) * unit  # of the beginnings of two blocks, in bytes
 
     def join(self, heights: Sequence[int]) -> Problem:
         """Return the arena with a block for each of these heights, all at most the highest.
 
-        Raises
-        ------
-        MemplanError
-            If there are more blocks than one arena can have.
+        More blocks than one arena can have are refused.
         """
         count, step = len(heights), self.distance
         if count > _MOST or count * step > MAX_BYTES:
@@ -106,13 +89,7 @@ class Strips:
         )
 
     def split(self, offsets: Column) -> tuple[Column, Column]:
-        """Return the block of each buffer, and its offset there.
-
-        Parameters
-        ----------
-        offsets
-            Of a plan of `join`, which may have marks behind the buffers.
-        """
+        """Return the block of each buffer, and its offset there; marks may follow the buffers."""
         own = self._problem
         block, offset = np.divmod(offsets[: len(own)], self.distance)
         loose = offset > self._highest  # only empty ones can lie in a strip: they fit anywhere

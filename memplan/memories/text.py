@@ -33,11 +33,6 @@ def parse_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
     A cost is a number in any unit that is the same for all, or a rate such as `80MB/s`, and then
     costs are nanoseconds. A memory without costs is ten times as slow as the one before it; the
     first one costs 1, or beside rates, a tenth of the next.
-
-    Raises
-    ------
-    MemplanError
-        For what is no memory, costs in two units, and addresses of two memories that overlap.
     """
     read = [_parse_memory(text) for text in texts]
     kinds = {is_rate for _, rates in read for is_rate in rates}
@@ -138,13 +133,7 @@ def _refuse(name: str, text: str, why: str) -> MemplanError:
 
 
 def parse_reads(texts: Sequence[str]) -> dict[str, tuple[Fraction, ...]]:
-    """Read how often operators read their inputs: `CONV_2D=9`, or `CONV_2D=9,1` for each input.
-
-    Raises
-    ------
-    MemplanError
-        For what is no such text, and a type that is given twice.
-    """
+    """Read how often operators read their inputs: `CONV_2D=9`, or `CONV_2D=9,1` for each input."""
     found: dict[str, tuple[Fraction, ...]] = {}
     for text in texts:
         type_, _, counts = text.rpartition("=")
