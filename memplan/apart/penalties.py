@@ -36,13 +36,8 @@ class Pairs(NamedTuple):
 def take_penalties(problem: Problem, penalties: Penalties) -> Pairs:
     """Return the rows of the buffers of each pair, and what the pairs cost.
 
-    Raises
-    ------
-    MemplanError
-        For a buffer that the problem does not have or that is named with itself, a pair that is
-        named twice or holds memory at the same time, and a cost that is no whole number from 0 on.
-    FormatError
-        The same about a file, and if it is no such table.
+    Refused are pairs of unknown buffers, of one buffer with itself, named twice, or that hold
+    memory at the same time, and costs that are no whole numbers from 0 on.
     """
     if isinstance(penalties, Mapping):
         return _take(problem, [(0, *_check_key(key), cost) for key, cost in penalties.items()])
