@@ -35,10 +35,7 @@ _MOST_BUFFERS: Final = 4096  # of all kinds together, if there are several
 def join_scenarios(scenarios: Sequence[Scenario]) -> Problem:
     """Return one problem whose plans are the fixed offsets that are legal at every size.
 
-    Raises
-    ------
-    MemplanError
-        If lifetimes differ in too many ways.
+    Lifetimes that differ in too many ways are refused.
     """
     parts = [part for scenario in scenarios for part in _find_parts(scenario)]
     if len(parts) > _MOST_PARTS or sum(map(len, parts[1:])) > _MOST_BUFFERS:

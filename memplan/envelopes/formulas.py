@@ -35,25 +35,9 @@ def compute(
 ) -> list[tuple[Problem, Column, Column]] | None:
     """Return the buffers at all sizes; `None` if the reader has no formulas.
 
-    Parameters
-    ----------
-    model
-        A file, or a program in memory.
-    asked
-        The sizes.
-    read
-        Reads the program at one size.
-
-    Returns
-    -------
-    list
-        For each run of the reader: the problem at the first of its sizes, the sizes as rows of
-        the range, ascending, and the bytes of all buffers, shape (buffers, sizes).
-
-    Raises
-    ------
-    MemplanError
-        As the source does, if the program has no problem at one of the sizes.
+    For each run of the reader there is the problem at the first of its sizes, the sizes as rows of
+    the range, ascending, and the bytes of all buffers, shape (buffers, sizes). `read` reads the
+    program at one size.
     """
     make = open_graphs(model, asked.names)
     if make is None:
@@ -85,16 +69,10 @@ def compute(
 def _run(
     make: Callable[[Mapping[str, int]], Graph], names: Sequence[str], points: Column
 ) -> tuple[tuple[str, ...], Column, Any]:
-    """Read a program at many sizes at once.
+    """Read a program at many sizes at once: return its buffers, their bytes, and where these hold.
 
-    Returns
-    -------
-    names
-        The buffers.
-    bytes
-        Of each buffer at each size, rounded up, shape (buffers, sizes).
-    left
-        At which of the sizes this holds.
+    The bytes are rounded up, shape (buffers, sizes); the last answer is at which of the sizes they
+    hold.
     """
     run = Run(len(points))
     dims: Any = {name: run.number(points[:, column]) for column, name in enumerate(names)}

@@ -35,24 +35,12 @@ _MOST_WORK: Final = 1 << 33  # sizes, times buffers, times plans
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A plan at one size, and what it says about all sizes of its scenario.
+    """A plan at one size, and what it says about all sizes of its scenario."""
 
-    Attributes
-    ----------
-    scenario
-        Its number.
-    row
-        The size that was planned, as a row of the range.
-    plan
-        The plan at that size.
-    relation
-        Which buffers lie below which.
-    """
-
-    scenario: int
-    row: int
-    plan: Plan
-    relation: Relation
+    scenario: int  # its number
+    row: int  # the size that was planned, as a row of the range
+    plan: Plan  # at that size
+    relation: Relation  # which buffers lie below which
 
 
 @dataclass(frozen=True, eq=False, repr=False)

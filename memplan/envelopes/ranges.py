@@ -81,14 +81,7 @@ class Range(Immutable):
 
     @classmethod
     def of(cls, dims: Mapping[str, Values], conditions: Iterable[str] = ()) -> Range:
-        """Return the sizes with these values that keep to the conditions.
-
-        Raises
-        ------
-        MemplanError
-            One sentence: for no dimension, values that are none or not understood, a condition that
-            is not understood or that no size keeps to, and too many sizes.
-        """
+        """Return the sizes with these values that keep to the conditions; there has to be one."""
         if not dims:
             raise MemplanError("an envelope needs a dimension with a range of sizes")
         names, axes = tuple(dims), tuple(_list_values(name, dims[name]) for name in dims)
@@ -113,13 +106,7 @@ class Range(Immutable):
         return tuple(limit.text for limit in self.limits)
 
     def contains(self, dims: Mapping[str, int]) -> bool:
-        """Return whether a size was asked for.
-
-        Raises
-        ------
-        MemplanError
-            If other dimensions than those of the range have values.
-        """
+        """Return whether a size was asked for; refuse other dimensions than those of the range."""
         if set(dims) != set(self.names):
             raise MemplanError(f"a size of this range has values of {listed(self.names)}")
         values = [dims[name] for name in self.names]
@@ -156,13 +143,7 @@ class Range(Immutable):
         return describe(self.sizes(row))
 
     def index(self, dims: Mapping[str, int]) -> int:
-        """Return the number of a size.
-
-        Raises
-        ------
-        MemplanError
-            If it is not of the range; the sentence names the dimension or the size.
-        """
+        """Return the number of a size; refuse one that is not of the range."""
         if not self.contains(dims):
             raise MemplanError(f"{describe(dims)} is not a size of the range")
         point = [dims[name] for name in self.names]
@@ -232,13 +213,7 @@ def _is_whole(value: object) -> bool:
 
 
 def parse_values(name: str, text: str) -> tuple[int, ...]:
-    """Read the values of a dimension: `8`, `1,2,4`, `1:64`, `64:4096:64`, `1,64:512:64`.
-
-    Raises
-    ------
-    MemplanError
-        If the text is none of these, or has no values.
-    """
+    """Read the values of a dimension: `8`, `1,2,4`, `1:64`, `64:4096:64`, `1,64:512:64`."""
     found: set[int] = set()
     for part in text.split(","):
         numbers = part.strip().split(":")

@@ -53,21 +53,10 @@ def find_scenarios(
 ) -> tuple[tuple[Scenario, ...], tuple[Note, ...], str]:
     """Return the scenarios of a program, the notes of its reader, and how sizes are known.
 
-    Parameters
-    ----------
-    model
-        A file, a program in memory, or a function that returns a problem for values of the
-        dimensions, which are passed by name.
-    asked
-        The sizes.
-    read_all
-        Whether to read every size, however many there are.
-
-    Raises
-    ------
-    MemplanError
-        If the sizes are neither polynomials nor few; if a buffer is tied to an address; and as the
-        source does.
+    The program is a file, in memory, or a function that returns a problem for values of the
+    dimensions, which are passed by name. With `read_all`, every size is read, however many there
+    are. Sizes that are neither polynomials nor few, and buffers that are tied to an address, are
+    refused.
     """
     reader = _Reader(model, asked.names)
     notes = reader.sample(_last(asked)).notes
@@ -289,20 +278,9 @@ def _fit(
 ) -> Scenario:
     """Return the one scenario of a program whose sizes are polynomials of this degree.
 
-    Parameters
-    ----------
-    reader, asked
-        The program, and its sizes.
-    degree, periods
-        Of each dimension.
-    by_lines
-        Whether to read only lines through the largest size, as if each dimension multiplied all
-        bytes; otherwise all combinations of the nodes are read.
-
-    Raises
-    ------
-    _MisfitError
-        If they are not, or its buffers differ.
+    Degree and period are those of each dimension. With `by_lines`, only lines through the largest
+    size are read, as if each dimension multiplied all bytes; otherwise all combinations of the
+    nodes are. A `_MisfitError` says that sizes are no such polynomials, or that buffers differ.
     """
     pieces = [
         _split(axis, period, degree) for axis, period in zip(asked.axes, periods, strict=True)

@@ -33,17 +33,10 @@ _MOST_REDUCED = 2048  # buffers of which those are left out that others imply
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Which buffers lie below which.
+    """Which buffers lie below which."""
 
-    Attributes
-    ----------
-    order
-        The buffers, each behind all that are below it; shape (n,).
-    below
-        For each of these, in that order: the buffers that are directly below it.
-    """
-
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # the buffers, each behind all that are below it; shape (n,)
+    # For each of these, in that order: the buffers that are directly below it.
     below: tuple[tuple[int, ...], ...]
 
     def offsets(self, sizes: Column, alignment: Column) -> Column:
@@ -83,15 +76,10 @@ def find_pairs(problem: Problem) -> npt.NDArray[np.bool_]:
 def relate(
     pairs: npt.NDArray[np.bool_], offsets: Sequence[int] | Column, sizes: Column
 ) -> Relation:
-    """Return the relation of a plan.
+    """Return the relation of a plan; `pairs` says which buffers may not share addresses.
 
-    Parameters
-    ----------
-    pairs
-        Which buffers may not share addresses.
-    offsets, sizes
-        The plan; shape (n,). A buffer that is empty there lies above all others, where it raises
-        none of them.
+    Offsets and sizes have shape (n,). A buffer that is empty there lies above all others, where it
+    raises none of them.
     """
     order = np.lexsort((np.asarray(offsets), sizes == 0))
     under = np.triu(pairs[np.ix_(order, order)], 1)
@@ -107,12 +95,7 @@ def relate(
 def measure_loads(problem: Problem, sizes: Column) -> Column:
     """Return the most bytes that are held at one moment, at each point: a bound on any plan.
 
-    Parameters
-    ----------
-    problem
-        The buffers, which hold all of their bytes except in gaps.
-    sizes
-        Shape (buffers, points).
+    Sizes have shape (buffers, points); buffers hold all of their bytes except in gaps.
     """
     unit = gcd(*problem.alignment.tolist())
     whole = sizes if unit == 1 else -(-sizes // unit) * unit
@@ -134,15 +117,7 @@ def carry_bound(problem: Problem, bound: int, sizes: Column) -> Column:
 
     If no buffer is smaller than `factor` times its size in the problem, neither is the peak. Where
     sizes do not fill the alignment this holds for a factor of 1 only, as the rest does not grow.
-
-    Parameters
-    ----------
-    problem
-        The buffers with their sizes at one point.
-    bound
-        Bytes.
-    sizes
-        The sizes at all points, shape (buffers, points).
+    Sizes have shape (buffers, points).
     """
     held = problem.size > 0
     unit = lcm(*problem.alignment.tolist())

@@ -43,10 +43,8 @@ class Pieces(Immutable):
     def at(self, points: Column) -> Column:
         """Return the bytes of every buffer at every point, shape (buffers, points).
 
-        Raises
-        ------
-        MemplanError
-            If one is below 0 or no whole number, or if no polynomials are known for a point.
+        A `MemplanError` says that they are below 0 or no whole number, or that no polynomials are
+        known for a point.
         """
         values = np.full((len(self.unit), len(points)), -1, np.int64)  # where there is no part
         kind = np.ravel_multi_index(tuple((points % self.periods).T), self.periods)
@@ -68,27 +66,15 @@ class Pieces(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class Scenario(Immutable):
-    """The sizes at which a program has the same buffers with the same lifetimes.
+    """The sizes at which a program has the same buffers with the same lifetimes."""
 
-    Attributes
-    ----------
-    template
-        The buffers at one of the sizes.
-    rows
-        The sizes, as rows of the range; shape (c,).
-    points
-        The values of the dimensions at these, shape (c, dimensions).
-    bytes
-        The bytes of the buffers: polynomials, or all of them, shape (buffers, c).
-    read, said
-        The sizes at which the source said the bytes, ascending, as places in `rows`, shape (k,);
-        and these bytes, shape (buffers, k). At all others the polynomials are presumed.
-    """
-
-    template: Problem
-    rows: Column
-    points: Column
+    template: Problem  # the buffers at one of the sizes
+    rows: Column  # the sizes, as rows of the range; shape (c,)
+    points: Column  # the values of the dimensions at these, shape (c, dimensions)
+    # The bytes of the buffers: polynomials, or all of them, shape (buffers, c).
     bytes: Pieces | Column
+    # The sizes at which the source said the bytes, ascending, as places in `rows`, shape (k,); and
+    # these bytes, shape (buffers, k). At all others the polynomials are presumed.
     read: Column
     said: Column
 
