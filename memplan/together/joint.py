@@ -39,10 +39,8 @@ def join(
 ) -> Problem:
     """Return all programs as one problem, with their time axes one behind the other.
 
-    Raises
-    ------
-    MemplanError
-        If not all of them reserve the same addresses, or too many buffers run at the same time.
+    Refused are programs that reserve different addresses, and too many buffers that run at the same
+    time.
     """
     problems = [each.problem for each in programs]
     reserved = problems[0].reserved
@@ -134,15 +132,10 @@ def _share_out(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 def stack(programs: Sequence[Program], pairs: Iterable[tuple[int, int]]) -> tuple[Column, int, int]:
     """Return what people do by hand: arenas that programs share, and above them what is kept.
 
-    Returns
-    -------
-    offsets
-        A plan like that, in which what is kept has no second place in the arena of its program. It
-        holds if nothing is tied to an address.
-    by_hand
-        The bytes with whole arenas, and copies of what is kept; never less than `offsets` need.
-    copies
-        The bytes of these copies alone.
+    The answer is the offsets of such a plan, the bytes with whole arenas and copies of what is
+    kept, and the bytes of these copies alone. What is kept has no second place in the offsets, so
+    the bytes by hand are never less than these need. The plan holds if nothing is tied to an
+    address.
     """
     offsets = [np.zeros(len(each.problem), np.int64) for each in programs]
     least = whole = 0

@@ -22,23 +22,12 @@ _KINDS: Final = ("inputs", "outputs", "variables")  # all of which can be kept a
 
 @dataclass(frozen=True)
 class Program:
-    """A program, and what is placed of it.
+    """A program, and what is placed of it."""
 
-    Attributes
-    ----------
-    name
-        For people.
-    planned
-        Its plan in an arena of its own.
-    problem
-        Its buffers, and then its states that are placed.
-    kept
-        The rows that keep their bytes until it runs again; states are among them.
-    """
-
-    name: str
-    planned: Planned
-    problem: Problem
+    name: str  # for people
+    planned: Planned  # its plan in an arena of its own
+    problem: Problem  # its buffers, and then its states that are placed
+    # The rows that keep their bytes until it runs again; states are among them.
     kept: tuple[int, ...] = ()
 
     @property
@@ -74,13 +63,7 @@ def check_names(names: Sequence[str], programs: int) -> tuple[str, ...]:
 
 
 def keep_tensors(programs: Sequence[Program], keep: Iterable[str]) -> list[Program]:
-    """Return the programs with what they keep, as `memplan.plan_together` is asked.
-
-    Raises
-    ------
-    MemplanError
-        For a text that names nothing, or tensors of several programs.
-    """
+    """Return the programs with what they keep, as `memplan.plan_together` is asked."""
     found = list(programs)
     for text in keep:
         for at, rows, states in _find_kept(programs, text):
