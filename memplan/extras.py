@@ -25,15 +25,7 @@ _LIBRARIES: Final = {
 def check(*extras: str) -> None:
     """Refuse work that needs libraries which are not there, before it begins; none is imported.
 
-    Parameters
-    ----------
-    extras
-        Of the package; each may be named several times.
-
-    Raises
-    ------
-    MissingExtraError
-        If a library is missing; the sentence names all of them, and the extras to install.
+    The `MissingExtraError` names all that are missing, and the extras to install.
     """
     missing = {
         library: extra
@@ -59,20 +51,7 @@ def is_installed(library: str) -> bool:
 
 
 def require(module: str, *, extra: str, package: str = "memplan") -> Any:
-    """Import an optional library.
-
-    Parameters
-    ----------
-    module
-        Its dotted name, as it is imported.
-    extra, package
-        What installs it: the extra of the package.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not there; the sentence names the extra to install.
-    """
+    """Import an optional library; the `MissingExtraError` names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

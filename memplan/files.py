@@ -11,13 +11,7 @@ from memplan.errors import FormatError, GraphError, MemplanError
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, is empty, or is not text.
-    """
+    """Return the text of a UTF-8 file, without a byte order mark; an empty file is refused."""
     name = os.fspath(path)
     data = read_bytes(name)
     if b"\0" in data:
@@ -33,13 +27,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """Return the bytes of a file, or its first `most` bytes.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read.
-    """
+    """Return the bytes of a file, or its first `most` bytes."""
     with reading(path), open(path, "rb") as file:
         return file.read(most)
 
@@ -69,13 +57,7 @@ def _rewording(path: str | os.PathLike[str], before: str, behind: str = "") -> I
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text as UTF-8, as `write_bytes` does.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written; what was there is untouched.
-    """
+    """Write text as UTF-8, as `write_bytes` does."""
     with writing(path):
         data = text.encode()
     write_bytes(path, data)
@@ -96,18 +78,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def write_files(outputs: Mapping[str, bytes]) -> None:
-    """Write all of several files, each as `write_bytes` does, or none of them.
-
-    Parameters
-    ----------
-    outputs
-        The contents by name.
-
-    Raises
-    ------
-    FormatError
-        If one of them cannot be written; all regular files are as before.
-    """
+    """Write all of several files, by name, each as `write_bytes` does, or none of them."""
     staged: dict[str, tuple[str, Staged]] = {}  # by name: the target, and its new file
     kept: dict[str, str] = {}  # by target: another name of the old file, if there was one
     done: list[str] = []  # the targets that have been replaced, if there are several

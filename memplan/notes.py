@@ -38,20 +38,11 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was assumed or left out, and that a user can change.
+    """Something that was assumed or left out, and that a user can change."""
 
-    Attributes
-    ----------
-    code
-        The subject of the note.
-    text
-        A sentence for a person, without a full stop.
-    tensors
-        The names of the tensors or allocations that it is about; empty if it is about all.
-    """
-
-    code: Code
-    text: str
+    code: Code  # the subject of the note
+    text: str  # a sentence for a person, without a full stop
+    # Those or the allocations that it is about; empty if it is about all.
     tensors: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -24,20 +24,11 @@ __all__ = ["Polynomials"]
 
 @dataclass(frozen=True, eq=False)
 class Polynomials(Immutable):
-    """Several polynomials of the same dimensions.
+    """Several polynomials of the same dimensions."""
 
-    Attributes
-    ----------
-    powers
-        The powers of the dimensions in each term, shape (terms, dimensions).
-    factors
-        Of each term in each polynomial, shape (terms, polynomials), whole numbers of Python in
-        units of 1 / `divisor`.
-    divisor
-        See `factors`.
-    """
-
-    powers: Column
+    powers: Column  # of the dimensions in each term, shape (terms, dimensions)
+    # Of each term in each polynomial, shape (terms, polynomials), whole numbers of Python in units
+    # of 1 / `divisor`.
     factors: npt.NDArray[np.object_]
     divisor: int
 
@@ -47,13 +38,9 @@ class Polynomials(Immutable):
     ) -> Polynomials:
         """Return the polynomials with these values.
 
-        Parameters
-        ----------
-        nodes
-            The places of each dimension, distinct; the degree in it is one less than their number.
-        samples
-            At each combination of the places, in the order of `itertools.product`: the value of
-            each polynomial.
+        The nodes are the places of each dimension, distinct; the degree in it is one less than
+        their number. A sample has the value of each polynomial at one combination of the places, in
+        the order of `itertools.product`.
         """
         grid, divisor = np.array(samples, dtype=object).reshape(*map(len, nodes), -1), 1
         for axis, values in enumerate(nodes):
@@ -106,10 +93,7 @@ class Polynomials(Immutable):
     def at(self, points: Column) -> Column:
         """Return the values at many points, shape (polynomials, points), if all are in `bounds`.
 
-        Raises
-        ------
-        ArithmeticError
-            If a value is no whole number.
+        An `ArithmeticError` says that a value is no whole number.
         """
         terms = np.prod(points[:, None, :] ** self.powers[None], axis=2)
         values: Column = self.factors.astype(np.int64).T @ terms.T
@@ -124,12 +108,7 @@ class Polynomials(Immutable):
 def _invert(values: tuple[int, ...]) -> tuple[Any, int]:
     """Return what makes coefficients of the values of a polynomial at these places.
 
-    Returns
-    -------
-    matrix
-        Whole numbers.
-    scale
-        What it is to be divided by.
+    It is a matrix of whole numbers, and the number by which it is to be divided.
     """
     columns = []
     for one, here in enumerate(values):  # the polynomial that is 1 here and 0 at the others

@@ -34,17 +34,8 @@ class Size(int):
 def require_unit(size: int | None, least: int) -> None:
     """Ask for a unit where a number was written without one, and is absurd as bytes.
 
-    Parameters
-    ----------
-    size
-        What `parse_size` returned; other numbers, and `None`, are taken as they are.
-    least
-        Bytes of one thing that has to fit, such as the largest buffer.
-
-    Raises
-    ------
-    MemplanError
-        If the size has no unit, and is a small fraction of that; and for no byte at all.
+    The size is what `parse_size` returned; other numbers, and `None`, are taken as they are.
+    `least` is the bytes of one thing that has to fit, such as the largest buffer.
     """
     if size is not None and size < 1:
         raise _no_bytes(size)
@@ -61,15 +52,10 @@ def _no_bytes(size: int) -> MemplanError:
 
 
 def parse_size(size: int | str) -> int:
-    """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB`, `12B` as bytes.
+    """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB`, `12B` as bytes, up to 2^62.
 
     KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000. What is written
     without a unit can be asked about (`require_unit`).
-
-    Raises
-    ------
-    MemplanError
-        For what is not a whole number of bytes, or none at all, and for more than 2^62.
     """
     if isinstance(size, int):
         if size < 1:
