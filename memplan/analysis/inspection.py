@@ -220,17 +220,17 @@ def _inspect(
     if isinstance(order, Reordered) and not loaded.in_place and found.peak:
         less = try_less(order, planned.plan.peak or found.peak)
     return Inspection(
-        loaded,
-        (*loaded.figures, *figures),
-        solvers.bound(problem),
-        planned.plan if shortage is None or shortage.plan is None else shortage.plan,
-        found,
-        tuple(_try_changes(found, plan_of)),
-        shortage,
-        order,
-        tuple(_examine(problem, failure, plan_of) for failure in _choose_failures(loaded)),
-        less,
-        outside,
+        loaded=loaded,
+        figures=(*loaded.figures, *figures),
+        bound=solvers.bound(problem),
+        plan=planned.plan if shortage is None or shortage.plan is None else shortage.plan,
+        savings=found,
+        trials=tuple(_try_changes(found, plan_of)),
+        shortage=shortage,
+        order=order,
+        refusals=tuple(_examine(problem, failure, plan_of) for failure in _choose_failures(loaded)),
+        less=less,
+        outside=outside,
     )
 
 

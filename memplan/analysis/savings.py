@@ -178,7 +178,19 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
     section = loads.peak_section
     if section is None:
         none = frozen(np.empty(0, dtype=np.int64))
-        return Savings(problem, 0, 0, 0, 0, (), none, none, dict.fromkeys(Change, none), {}, {})
+        return Savings(
+            problem=problem,
+            peak=0,
+            start=0,
+            end=0,
+            count=0,
+            together=(),
+            rows=none,
+            bytes=none,
+            after=dict.fromkeys(Change, none),
+            remakes={},
+            fusions={},
+        )
     start, end = int(loads.start[section]), int(loads.end[section])
     levels = _Levels(problem, loads, section)
     again = {each.row: each for each in (find_remakes(layout, start, end) if layout else ())}
@@ -193,23 +205,23 @@ def savings(problem: Problem, layout: Layout | None = None) -> Savings:
         min(fusions[row][0], loads.peak) if row in fusions else NONE for row in levels.rows.tolist()
     ]
     return Savings(
-        problem,
-        loads.peak,
-        start,
-        end,
-        int((loads.load == loads.peak).sum()),
-        levels.together(),
-        frozen(levels.rows),
-        frozen(levels.bytes),
-        {
+        problem=problem,
+        peak=loads.peak,
+        start=start,
+        end=end,
+        count=int((loads.load == loads.peak).sum()),
+        together=levels.together(),
+        rows=frozen(levels.rows),
+        bytes=frozen(levels.bytes),
+        after={
             Change.HALVED: frozen(levels.reduce_spans(lambda held: held // 2)),
             Change.REMOVED: frozen(levels.reduce_spans(lambda held: held)),
             Change.RECOMPUTED: frozen(np.array(recomputed, dtype=np.int64)),
             Change.FUSED: frozen(np.array(fused, dtype=np.int64)),
         },
-        again,
-        {row: fusion for row, (_, fusion) in fusions.items()},
-        runs,
+        remakes=again,
+        fusions={row: fusion for row, (_, fusion) in fusions.items()},
+        runs=runs,
     )
 
 

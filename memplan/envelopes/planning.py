@@ -188,14 +188,14 @@ class Envelope(Immutable):
                 for relation in (self.layers[at].relation for at in mine)
             ]
             layers = Layers(
-                below,
-                np.searchsorted(mine, self.chosen[scenario.rows]),
-                self.peaks[scenario.rows],
-                self.bounds[scenario.rows],
-                proved,
-                scenario.read,
-                scenario.said,
-                self.status is Status.OPTIMAL,
+                below=below,
+                chosen=np.searchsorted(mine, self.chosen[scenario.rows]),
+                peaks=self.peaks[scenario.rows],
+                bounds=self.bounds[scenario.rows],
+                proved=proved,
+                read=scenario.read,
+                said=scenario.said,
+                are_least=self.status is Status.OPTIMAL,
             )
             verify_envelope(scenario.template, scenario.chunks(), layers, self.plan)
 
@@ -276,18 +276,18 @@ def envelope(
         problem = join_scenarios(scenarios)
         fixed = _with_range(problem, plan(problem), asked, _tell_premise(scenarios))
         found = Envelope(
-            asked,
-            scenarios,
-            tuple(layers),
-            frozen(peaks),
-            frozen(bounds),
-            frozen(chosen),
-            problem,
-            fixed,
-            how,
-            notes,
-            budget.elapsed,
-            stop.is_set,
+            range=asked,
+            scenarios=scenarios,
+            layers=tuple(layers),
+            peaks=frozen(peaks),
+            bounds=frozen(bounds),
+            chosen=frozen(chosen),
+            problem=problem,
+            plan=fixed,
+            how=how,
+            notes=notes,
+            seconds=budget.elapsed,
+            interrupted=stop.is_set,
         )
         found.verify()
     return found

@@ -136,16 +136,16 @@ def assign(
     assert found.bound <= found.traffic, "no bound is above what was found"
     assert traffic == as_number(unit * found.traffic), "the search counts as the referee"
     return Assigned(
-        given,
-        found.plans,
-        traffic,
-        as_number(unit * found.bound),
-        Status.OPTIMAL if found.traffic == found.bound else Status.FEASIBLE,
-        problem,
-        None if loaded.layout is None else loaded,
-        by_id,
-        found.stretches,
-        steps,
+        memories=given,
+        plans=found.plans,
+        traffic=traffic,
+        bound=as_number(unit * found.bound),
+        status=Status.OPTIMAL if found.traffic == found.bound else Status.FEASIBLE,
+        problem=problem,
+        loaded=None if loaded.layout is None else loaded,
+        accessed=by_id,
+        stretches=found.stretches,
+        steps=steps,
         prices=tuple(
             tuple(each._replace(saved=each.saved * float(unit)) for each in prices)
             for prices in found.prices

@@ -252,19 +252,19 @@ class _Search:
         limits = _merge(run.limits)
         least, why = find_floor(graph_of(plain.variant))
         return Tradeoff(
-            given,
-            self._choose(plain, limits),
-            limits,
-            whole.floor,
-            whole.floor_operator,
-            least,
-            why,
-            whole.plain,
-            whole.gains_nothing,
-            frontier,
-            no_bands,
-            is_stopped(),
-            time.perf_counter() - self._begun,
+            given=given,
+            points=self._choose(plain, limits),
+            limits=limits,
+            floor=whole.floor,
+            floor_operator=whole.floor_operator,
+            least=least,
+            why=why,
+            plain=whole.plain,
+            gains_nothing=whole.gains_nothing,
+            frontier=frontier,
+            no_bands=no_bands,
+            interrupted=is_stopped(),
+            seconds=time.perf_counter() - self._begun,
         )
 
     def _find_whole(self) -> Recomputed:

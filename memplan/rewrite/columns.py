@@ -216,16 +216,18 @@ class _Draft:
         """Return the columns."""
         layout, workspace = self._layout, self._find_held_inside()
         return OrderProblem(
-            np.array(workspace, dtype=np.int64),
-            np.array(sorted(self._arcs), dtype=np.int32).reshape(-1, 2),
-            np.array(self._sizes(), dtype=np.int64),
-            np.array(self._given, dtype=np.bool_),
-            np.array(self._wanted, dtype=np.bool_),
-            np.cumsum([0, *map(len, self._users)], dtype=np.int64),
-            np.array([user for users in self._users for user in sorted(users)], dtype=np.int32),
-            np.array(sorted(self._in_place), dtype=np.int32).reshape(-1, 3),
-            tuple(operator.name or operator.type for operator in self._operators),
-            tuple(layout.storages[layout.rows[row]].name for row in self._rows),
+            workspace=np.array(workspace, dtype=np.int64),
+            arcs=np.array(sorted(self._arcs), dtype=np.int32).reshape(-1, 2),
+            size=np.array(self._sizes(), dtype=np.int64),
+            given=np.array(self._given, dtype=np.bool_),
+            wanted=np.array(self._wanted, dtype=np.bool_),
+            user_begin=np.cumsum([0, *map(len, self._users)], dtype=np.int64),
+            user=np.array(
+                [user for users in self._users for user in sorted(users)], dtype=np.int32
+            ),
+            in_place=np.array(sorted(self._in_place), dtype=np.int32).reshape(-1, 3),
+            operators=tuple(operator.name or operator.type for operator in self._operators),
+            storages=tuple(layout.storages[layout.rows[row]].name for row in self._rows),
         )
 
     def _sizes(self) -> list[int]:
@@ -288,16 +290,16 @@ def _relax(
         if enter[at] == leave[at] and {enter[at]} <= set(users[old]) & set(users[new])
     ]
     return OrderProblem(
-        np.array(workspace, dtype=np.int64),
-        np.array(sorted(arcs), dtype=np.int32).reshape(-1, 2),
-        problem.size,
-        problem.given,
-        problem.wanted,
-        np.cumsum([0, *map(len, users)], dtype=np.int64),
-        np.array([user for each in users for user in each], dtype=np.int32),
-        np.array(pairs, dtype=np.int32).reshape(-1, 3),
-        tuple(names),
-        problem.storages,
+        workspace=np.array(workspace, dtype=np.int64),
+        arcs=np.array(sorted(arcs), dtype=np.int32).reshape(-1, 2),
+        size=problem.size,
+        given=problem.given,
+        wanted=problem.wanted,
+        user_begin=np.cumsum([0, *map(len, users)], dtype=np.int64),
+        user=np.array([user for each in users for user in each], dtype=np.int32),
+        in_place=np.array(pairs, dtype=np.int32).reshape(-1, 3),
+        operators=tuple(names),
+        storages=problem.storages,
     )
 
 

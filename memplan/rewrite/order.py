@@ -187,20 +187,20 @@ def reorder(
     least = max(bound.bound - columns.slack, before)
     assert least <= peak, "the bound on every order is above an order"
     return Reordered(
-        loaded,
-        new,
-        order,
-        given_peak,
-        peak,
-        least,
-        Status.OPTIMAL if peak == least else Status.FEASIBLE,
-        in_place,
-        columns.relaxed,
-        _certificate(bound) if bound.bound - columns.slack >= before else None,
-        _find_moved(order),
-        is_stopped(),
-        search.states,
-        time.perf_counter() - begun,
+        given=loaded,
+        loaded=new,
+        order=order,
+        given_peak=given_peak,
+        peak=peak,
+        bound=least,
+        status=Status.OPTIMAL if peak == least else Status.FEASIBLE,
+        in_place=in_place,
+        problem=columns.relaxed,
+        certificate=_certificate(bound) if bound.bound - columns.slack >= before else None,
+        moved=_find_moved(order),
+        interrupted=is_stopped(),
+        states=search.states,
+        seconds=time.perf_counter() - begun,
     )
 
 

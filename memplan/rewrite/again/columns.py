@@ -170,7 +170,17 @@ def again_of(
     storage_of = {tensor: number_of[n] for tensor, n in place.items() if n in number_of}
     wanted = frozenset(iterate_wanted(graph))
     relaxed, whole = _relax(problem, columns.relaxed, graph)
-    return Again(graph, problem, storage_of, views, wanted, moved, once, relaxed, whole)
+    return Again(
+        graph=graph,
+        problem=problem,
+        storage_of=storage_of,
+        views=views,
+        handed_out=wanted,
+        moved=moved,
+        once=once,
+        relaxed=relaxed,
+        whole=whole,
+    )
 
 
 def _relax(
