@@ -41,18 +41,11 @@ _GAP = re.compile(r"(-?[0-9]{1,30})-(-?[0-9]{1,30})(?:@([0-9]{1,30}):([0-9]{1,30
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the columns of a table mean.
+    """What the columns of a table mean."""
 
-    Attributes
-    ----------
-    names
-        By field (`id`, `start`, `end`, `size`, ...): the name of its column in the table.
-    inclusive
-        Whether the ends of lifetimes and gaps are inclusive.
-    """
-
+    # By field (`id`, `start`, `end`, `size`, ...): the name of its column in the table.
     names: dict[str, str]
-    inclusive: bool
+    inclusive: bool  # whether the ends of lifetimes and gaps are inclusive
 
     @classmethod
     def of(cls, columns: Iterable[str]) -> Header:

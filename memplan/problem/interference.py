@@ -37,19 +37,11 @@ class Cause(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of an interference graph, each once, sorted; all columns have shape (m,).
+    """The edges of an interference graph, each once, sorted; all columns have shape (m,)."""
 
-    Attributes
-    ----------
-    first, second
-        Rows of the problem; `first < second`.
-    cause
-        A `Cause` for each edge.
-    """
-
-    first: Column
+    first: Column  # rows of the problem; `first < second`
     second: Column
-    cause: Column
+    cause: Column  # a `Cause` for each edge
 
     def __len__(self) -> int:
         return len(self.first)

@@ -26,40 +26,22 @@ _GIVEN: Final = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
 
 @dataclass(frozen=True)
 class Again:
-    """The question which operators of a graph should run again.
-
-    Attributes
-    ----------
-    graph
-        The program.
-    problem
-        Its operators are the outermost ones of the graph.
-    storage_of
-        By tensor: its storage in the question; others are not in the arena.
-    views
-        The operators whose results are parts of an input, unchanged. They cost nothing, and are
-        done again with each copy that a reader needs.
-    handed_out
-        Tensors that are needed after the last operator.
-    moved
-        By storage that may be moved: the tensor that fills it.
-    once
-        By operator that may not run again: why, in a few words.
-    relaxed
-        The question that bounds are of: an operator with blocks is three, as in `Columns.relaxed`.
-        It is `problem` itself if there are no blocks.
-    whole
-        By operator of `relaxed`: the operator of `problem` that it is, or is a part of.
-    """
+    """The question which operators of a graph should run again."""
 
     graph: Graph
-    problem: RecomputeProblem
+    problem: RecomputeProblem  # its operators are the outermost ones of the graph
+    # By tensor: its storage in the question; others are not in the arena.
     storage_of: Mapping[int, int]
+    # The operators whose results are parts of an input, unchanged. They cost nothing, and are done
+    # again with each copy that a reader needs.
     views: frozenset[int]
-    handed_out: frozenset[int]
-    moved: Mapping[int, int]
-    once: Mapping[int, str]
+    handed_out: frozenset[int]  # tensors that are needed after the last operator
+    moved: Mapping[int, int]  # by storage that may be moved: the tensor that fills it
+    once: Mapping[int, str]  # by operator that may not run again: why, in a few words
+    # The question that bounds are of: an operator with blocks is three, as in `Columns.relaxed`. It
+    # is `problem` itself if there are no blocks.
     relaxed: RecomputeProblem
+    # By operator of `relaxed`: the operator of `problem` that it is, or is a part of.
     whole: tuple[int, ...]
 
     def put_together(self, runs: Iterable[int]) -> tuple[int, ...]:

@@ -15,20 +15,14 @@ __all__ = ["Emitted", "emit"]
 
 @dataclass(frozen=True)
 class Emitted:
-    """A graph in which operators run again.
+    """A graph in which operators run again."""
 
-    Attributes
-    ----------
-    graph
-        What runs again is a copy: "conv_3 (again)" makes "x (again)". What is moved is read by
-        "x (out)", right after its last use, which makes "x (outside)"; of that "x (back)" makes
-        "x (moved back)". A result of the program keeps its name in its last copy, other tensors in
-        their first one.
-    operators
-        By operator of the graph: which operator of the given graph it is; -1 for one that moves.
-    """
-
+    # What runs again is a copy: "conv_3 (again)" makes "x (again)". What is moved is read by "x
+    # (out)", right after its last use, which makes "x (outside)"; of that "x (back)" makes "x
+    # (moved back)". A result of the program keeps its name in its last copy, other tensors in their
+    # first one.
     graph: Graph
+    # By operator of the graph: that of the given graph; -1 for one that moves.
     operators: tuple[int, ...]
 
 

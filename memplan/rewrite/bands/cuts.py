@@ -48,40 +48,21 @@ class Do(StrEnum):
 
 
 class Action(NamedTuple):
-    """An operator of a program in bands. Tensors are those of `Cut`.
-
-    Attributes
-    ----------
-    do
-        What it does.
-    inputs
-        `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the operator, or -1
-        for an input of which the part has no row. Otherwise what it reads.
-    output
-        What it makes.
-    step
-        The operator that it was, or is a part of; otherwise -1.
-    feeds
-        `PART`: for each read, the part of the input that it is fed.
-    begin
-        `SLICE`: the row and the column at which it begins in its input.
-    axis
-        `JOIN`: 0 for rows, 1 for columns.
-    padded
-        `PART`: whether a window needs no padding, as zeros are around what it is fed.
-    scratch
-        `PART`: the bytes that it holds while it runs.
-    """
+    """An operator of a program in bands. Tensors are those of `Cut`."""
 
     do: Do
+    # `WHOLE`: empty, as it is the operator itself. `PART`: for each read of the operator, or -1 for
+    # an input of which the part has no row. Otherwise what it reads.
     inputs: tuple[int, ...]
     output: int
-    step: int = -1
-    feeds: tuple[Box, ...] = ()
+    step: int = -1  # the operator that it was, or is a part of; otherwise -1
+    feeds: tuple[Box, ...] = ()  # `PART`: for each read, the part of the input that it is fed
+    # `SLICE`: the row and the column at which it begins in its input.
     begin: tuple[int, int] = (0, 0)
-    axis: int = 0
+    axis: int = 0  # `JOIN`: 0 for rows, 1 for columns
+    # `PART`: whether a window needs no padding, as zeros are around what it is fed.
     padded: bool = False
-    scratch: int = 0
+    scratch: int = 0  # `PART`: the bytes that it holds while it runs
 
 
 @dataclass(frozen=True)
