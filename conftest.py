@@ -10,8 +10,8 @@ import limits
 import pytest
 from hypothesis import settings
 
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan, Status
 
 # The machines that run the tests are slow and shared; a test says what is right, not how soon.
 # Examples are the same in every run, so that a red test is red again where it is looked at; `pytest

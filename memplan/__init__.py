@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from memplan.analysis.compare import compare
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
+    from memplan.answer import Answer, Axis, Part, Step
     from memplan.apart import Apart, Waits, plan_apart, plan_waits
+    from memplan.ask import Machine, plan
     from memplan.envelopes import Envelope, envelope
     from memplan.errors import (
         FormatError,
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
     from memplan.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
     from memplan.paths import plan_paths
     from memplan.pipeline import Arranged, Tradeoff, arrange, tradeoff
-    from memplan.plan import Plan, Status
     from memplan.planning import Planned, plan_model
     from memplan.problem import Buffer, Gap, Problem, Reserved
+    from memplan.problem.plan import Plan, Status
     from memplan.referee import verify
     from memplan.repack.repacker import Repacker
     from memplan.repack.selection import Selection, pack_most_valuable
@@ -57,9 +59,11 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Answer",
     "Apart",
     "Arranged",
     "Assigned",
+    "Axis",
     "Blocks",
     "Budget",
     "Buffer",
@@ -69,10 +73,12 @@ __all__ = [
     "InfeasibleError",
     "Interrupted",
     "Loaded",
+    "Machine",
     "Memory",
     "MemplanError",
     "MissingExtraError",
     "NoPlanError",
+    "Part",
     "Plan",
     "PlanError",
     "Planned",
@@ -87,6 +93,7 @@ __all__ = [
     "Round",
     "Selection",
     "Status",
+    "Step",
     "Stretch",
     "Together",
     "Tradeoff",
@@ -104,6 +111,7 @@ __all__ = [
     "load_plan",
     "lower_bound",
     "pack_most_valuable",
+    "plan",
     "plan_apart",
     "plan_blocks",
     "plan_model",
@@ -124,6 +132,12 @@ __all__ = [
 # A compiler that solves in memory does not wait for the readers of files, and Ctrl-C while NumPy is
 # loaded reaches `__main__`.
 _HOMES = {
+    "Answer": "memplan.answer",
+    "Axis": "memplan.answer",
+    "Part": "memplan.answer",
+    "Step": "memplan.answer",
+    "Machine": "memplan.ask",
+    "plan": "memplan.ask",
     "Apart": "memplan.apart",
     "plan_apart": "memplan.apart",
     "Waits": "memplan.apart",
@@ -149,7 +163,7 @@ _HOMES = {
     "MemplanError": "memplan.errors",
     "MissingExtraError": "memplan.errors",
     "NoPlanError": "memplan.errors",
-    "Plan": "memplan.plan",
+    "Plan": "memplan.problem.plan",
     "PlanError": "memplan.errors",
     "Planned": "memplan.planning",
     "Problem": "memplan.problem",
@@ -162,7 +176,7 @@ _HOMES = {
     "Reserved": "memplan.problem",
     "Round": "memplan.solvers",
     "Selection": "memplan.repack.selection",
-    "Status": "memplan.plan",
+    "Status": "memplan.problem.plan",
     "UnsupportedError": "memplan.errors",
     "compare": "memplan.analysis.compare",
     "envelope": "memplan.envelopes",

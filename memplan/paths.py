@@ -31,11 +31,11 @@ from memplan.graph.paths import (
     list_paths,
     narrow,
 )
-from memplan.plan import Plan, Status
 from memplan.planning import Planned, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, Status
 from memplan.solvers.refereed import NODES, check_plan, quick_plan
 from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded

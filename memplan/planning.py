@@ -19,8 +19,8 @@ from memplan import solvers
 from memplan.errors import GraphError, MemplanError, PlanError, ProblemError, quoted
 from memplan.graph.states import add_states, find_states
 from memplan.notes import Code, Note
-from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify, verify_shared
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
@@ -43,6 +43,7 @@ __all__ = [
     "hold_capacity",
     "layout_of",
     "layouts",
+    "leave_to_referee",
     "load_model",
     "plan_model",
     "settle_sizes",
@@ -200,7 +201,7 @@ def plan_model(
     is_part = is_asked()
     with stoppable() as stop:
         for place, layout in enumerate(possible):
-            share = _leave_to_referee(budget.share(len(possible) - place), layout.problem)
+            share = leave_to_referee(budget.share(len(possible) - place), layout.problem)
             plan = find_plan(
                 layout.problem,
                 solver,
@@ -232,7 +233,7 @@ _REFEREE = 2e-6  # seconds for each buffer
 _MOST_OF_REFEREE = 0.2  # of the time of a search
 
 
-def _leave_to_referee(share: Budget, problem: Problem) -> Budget:
+def leave_to_referee(share: Budget, problem: Problem) -> Budget:
     """Return the budget of a search whose plan is then checked within the same limit."""
     if share.seconds is None:
         return share

@@ -1,4 +1,4 @@
-"""Tests of memplan.plan: what a plan says, and what it refuses to hold."""
+"""Tests of memplan.problem.plan: what a plan says, and what it refuses to hold."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from strategies import plans, problems
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
 from memplan.problem.columns import frozen
+from memplan.problem.plan import Plan, Status
 
 
 class TestOf:

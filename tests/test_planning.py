@@ -16,9 +16,9 @@ from memplan import planning
 from memplan.cli import main
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.plan import Plan
 from memplan.planning import PlanningInterrupted, layout_of, layouts, plan_model
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.solvers import Budget, Interrupted
 from memplan.sources import Loaded, of_graph
 from memplan.sources.graph_json import write_graph

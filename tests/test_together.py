@@ -12,8 +12,8 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.plan import Kept, Plan
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Kept, Plan
 from memplan.referee import Tenant, verify_together
 from memplan.together import Together, plan_together
 

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.solvers import solve
 from memplan_lab.bench.generators import FAMILIES
 from memplan_lab.bench.suites import Case, Options, cases

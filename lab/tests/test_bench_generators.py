@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan_lab.bench import generators as g
 from memplan_lab.bench.generators.cutting import cut

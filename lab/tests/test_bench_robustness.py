@@ -9,8 +9,8 @@ import pytest
 import robustness_gate
 
 import memplan
-from memplan.plan import Plan, Status
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan_lab import bench
 from memplan_lab.bench import generators as g

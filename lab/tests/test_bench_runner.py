@@ -19,8 +19,8 @@ import pytest
 
 from memplan import formats
 from memplan.errors import MemplanError, UnsupportedError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.solvers import registry
 from memplan_lab import bench
 from memplan_lab.bench import bar, exchange, peers, processes, suites, worker

@@ -12,8 +12,8 @@ from sweep_folder import RESULT, write_sweep
 
 from memplan.cli import output
 from memplan.errors import FormatError, PlanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.solvers import solve
 from memplan_lab.bench import best_known, generators, record_table, records
 from memplan_lab.bench.best_known import Best

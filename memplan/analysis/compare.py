@@ -16,9 +16,9 @@ from typing import Any
 from memplan.analysis.matching import Names, match_rows
 from memplan.analysis.sides import Side, Subject, make_subject, reorder
 from memplan.notes import Note
-from memplan.plan import Plan
 from memplan.problem import Asked
 from memplan.problem.columns import NONE
+from memplan.problem.plan import Plan
 from memplan.solvers.refereed import NODES, quick_plan
 from memplan.solvers.stopping import stoppable
 

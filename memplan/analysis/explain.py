@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from memplan.analysis.shrink import Subset, shrink
 from memplan.errors import ProblemError
-from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.loads import Held, Loads, available, capacity_for
+from memplan.problem.plan import Plan, Status
 from memplan.solvers.refereed import find_plan
 
 __all__ = ["DEFAULT_NODES", "Explanation", "SectionAtFault", "explain"]

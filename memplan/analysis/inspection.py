@@ -13,10 +13,10 @@ from memplan.analysis.orders import try_less, try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
 from memplan.errors import MemplanError, ProblemError
 from memplan.memories import Assigned, Memory, assign
-from memplan.plan import Plan
 from memplan.planning import plan_model
 from memplan.problem import Asked, Buffer, Problem, problem_of
 from memplan.problem.loads import Held
+from memplan.problem.plan import Plan
 from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.again import Limits
 from memplan.solvers import Bound

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 
 Prove = Callable[[Problem, int], Plan | None]  # a problem and its budget in nodes; None: time is up
 

@@ -12,9 +12,9 @@ from memplan import solvers
 from memplan.analysis.matching import Names
 from memplan.errors import MemplanError, PlanError, ProblemError, shown
 from memplan.notes import Code, Note
-from memplan.plan import Plan
 from memplan.problem import Asked, Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan
 
 if TYPE_CHECKING:
     from memplan.sources.loaded import Label

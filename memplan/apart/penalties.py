@@ -16,7 +16,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.spans import Spans, spans
 
-__all__ = ["Pairs", "Penalties", "take_penalties"]
+__all__ = ["Pairs", "Penalties", "read_penalties", "take_penalties"]
 
 Penalties = str | os.PathLike[str] | Mapping[tuple[str, str], int]
 """A file in CSV with the columns `first,second,cost`, or the same as a mapping."""
@@ -43,6 +43,13 @@ def take_penalties(problem: Problem, penalties: Penalties) -> Pairs:
         return _take(problem, [(0, *_check_key(key), cost) for key, cost in penalties.items()])
     name = os.fspath(penalties)
     return _take(problem, _read(name), name)
+
+
+def read_penalties(problem: Problem, penalties: Penalties) -> dict[tuple[str, str], int]:
+    """Return what pairs of buffers cost, by id; raises as `take_penalties`."""
+    ids, pairs = problem.ids, take_penalties(problem, penalties)
+    rows = zip(*(each.tolist() for each in pairs), strict=True)
+    return {(ids[a], ids[b]): cost for a, b, cost in rows}
 
 
 def _take(problem: Problem, rows: list[tuple[int, str, str, object]], name: str = "") -> Pairs:

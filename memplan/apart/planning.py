@@ -12,10 +12,10 @@ import numpy as np
 from memplan import solvers
 from memplan.apart.penalties import Pairs, Penalties, take_penalties
 from memplan.errors import MemplanError, PlanError
-from memplan.plan import Plan, Status
 from memplan.planning import load_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_apart
 from memplan.solvers import native
 from memplan.solvers.limits import MAX_COUNT, MAX_SEED, check_seconds, check_whole

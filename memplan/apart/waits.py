@@ -20,9 +20,9 @@ from memplan.apart.planning import Apart, search
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Layout
 from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
-from memplan.plan import Plan, Status
 from memplan.planning import load_model
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph

@@ -13,8 +13,8 @@ from memplan.cli.applied import check_capacity, require_offsets, show
 from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
     from memplan.planning import Planned
+    from memplan.problem.plan import Plan
     from memplan.sources.tflite.boards import Board
 
 NAME = "apply"
@@ -342,8 +342,8 @@ def _write_paths(
 
 def _plan_of_file(input: str, chosen: Planned, *, pins: bool, board: Board | None) -> Plan:
     """Return a plan with a stricter alignment as a plan of the problem in the file."""
-    from memplan.plan import Plan
     from memplan.planning import layouts
+    from memplan.problem.plan import Plan
 
     loaded = reading.read_input(input, model=options.Model(pins=pins), board=board)
     problem = layouts(loaded, in_place=chosen.in_place)[-1].problem

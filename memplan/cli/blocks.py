@@ -13,7 +13,7 @@ from memplan.cli import output, reading
 
 if TYPE_CHECKING:
     from memplan.memories import Blocks
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
 
 __all__ = ["SETTLED", "plan", "refuse_alone", "report", "verify"]

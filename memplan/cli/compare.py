@@ -16,7 +16,7 @@ from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
 
 NAME = "compare"

@@ -12,7 +12,7 @@ from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
 
 NAME = "convert"
@@ -90,7 +90,7 @@ def command(
 
     from memplan import formats
     from memplan.errors import FormatError
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
 
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
     output.check_libraries(input, extras=("plot",) * drawn)

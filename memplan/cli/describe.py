@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
 
 NAME = "file"

@@ -13,7 +13,7 @@ from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.memories import Assigned, Memory, Stretch
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
     from memplan.sources.tflite.boards import Board
 
@@ -198,7 +198,7 @@ def make_plans(found: Assigned, reads: Sequence[str] | None = None) -> dict[str,
     """
     from memplan.formats.json import write_plan
     from memplan.memories.text import format_memory
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
 
     files = {}
     for memory, plan in zip(found.memories, found.plans, strict=True):

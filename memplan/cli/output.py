@@ -16,7 +16,7 @@ from memplan.errors import FormatError, MemplanError, listed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
 
 # These are the exit codes. Click ends with 2 after an error of the command line, as we do.
 OK = 0

@@ -28,9 +28,9 @@ from memplan.cli.recompute import summarise_again
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
     from memplan.planning import Planned
     from memplan.problem import Problem
+    from memplan.problem.plan import Plan
     from memplan.rewrite import Recomputed, Reordered
     from memplan.sources import Figure, Loaded
     from memplan.yardsticks.torch_run import Measured
@@ -340,7 +340,7 @@ def _list_runs(found: Reordered | Recomputed) -> Sequence[int]:
 
 def _with_order(plan: Plan, problem: Problem, found: Reordered | Recomputed) -> Plan:
     """Return a plan that says which order of the operators it is for."""
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
 
     return Plan.of(
         problem,

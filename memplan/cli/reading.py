@@ -17,7 +17,7 @@ from memplan.cli import options
 if TYPE_CHECKING:
     from memplan.graph import Graph, Kind
     from memplan.notes import Note
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Figure, Loaded
     from memplan.sources.tflite.boards import Board
     from memplan.yardsticks.torch_run import Measured

@@ -12,7 +12,7 @@ import typer
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan, Shared
+    from memplan.problem.plan import Plan, Shared
     from memplan.referee import Tenant
     from memplan.sources import Loaded
     from memplan.sources.tflite.boards import Board
@@ -162,7 +162,7 @@ def _settle(loaded: Loaded, plan: Plan, in_place: bool) -> Tenant:
 
 def _of_plan_alone(plan: Plan) -> Tenant:
     """Return a program that is not given: its buffers and states where its plan has them."""
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.referee import Tenant
 
     states = [each for each in _shared(plan).kept if each.id not in plan]

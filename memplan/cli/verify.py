@@ -12,7 +12,7 @@ from memplan.cli import blocks, memories, options, output, reading, shared
 from memplan.cli.inputs import keep, keep_each
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
 
 NAME = "verify"

@@ -15,8 +15,8 @@ from memplan.cli.inputs import keep
 from memplan.cli.order import show_loads
 
 if TYPE_CHECKING:
-    from memplan.plan import Plan
     from memplan.planning import Planned
+    from memplan.problem.plan import Plan
     from memplan.sources import Loaded
     from memplan.view.panel import Panel
 

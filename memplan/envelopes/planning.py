@@ -15,11 +15,11 @@ from memplan.envelopes.relations import Relation, carry_bound, find_pairs, measu
 from memplan.envelopes.sizes import Scenario
 from memplan.errors import NoPlanError
 from memplan.notes import Note
-from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
 from memplan.problem.immutable import Immutable
+from memplan.problem.plan import Plan, Status
 from memplan.referee import Layers, verify_envelope
 from memplan.solvers.refereed import NODES, quick_plan
 from memplan.solvers.stopping import stoppable

@@ -16,9 +16,9 @@ from memplan.errors import FormatError, MemplanError, quoted
 from memplan.files import is_special, read_text, write_bytes, write_files, write_text, writing
 from memplan.formats import interference, json, minimalloc_csv, trace_json
 from memplan.formats.minimalloc_csv import Dialect
-from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.intake import take_capacity
+from memplan.problem.plan import Plan
 from memplan.trace import Trace
 
 __all__ = [

@@ -31,10 +31,10 @@ from typing import Any
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
-from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer
 from memplan.problem.columns import NONE
+from memplan.problem.plan import Plan, Status, restate
 
 VERSION = 1
 

@@ -31,11 +31,11 @@ import numpy as np
 
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
 from memplan.formats._records import cell, records
-from memplan.plan import Plan, Status, restate
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column
 from memplan.problem.dialect import GapColumns, Header, format_gap, is_header, parse_gaps
 from memplan.problem.intake import GAP_COLUMNS
+from memplan.problem.plan import Plan, Status, restate
 
 Dialect = Literal["lower-upper", "start-end", "begin-end"]
 DIALECTS: tuple[Dialect, ...] = ("lower-upper", "start-end", "begin-end")

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from memplan.errors import PlanError, quoted
 from memplan.memories.memory import Memory
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
+from memplan.referee import verify_assigned
 from memplan.sources import Loaded
 
 __all__ = ["Assigned", "Price", "Stretch"]
@@ -96,6 +97,8 @@ class Assigned:
         Whether Ctrl-C ended the search; this is the best so far.
     residency
         Whether buffers might move, as asked.
+    allowed, apart
+        As asked: by id, the memories that a buffer may lie in; and pairs of ids.
     """
 
     memories: tuple[Memory, ...]
@@ -112,6 +115,30 @@ class Assigned:
     seconds: float = 0.0
     interrupted: bool = False
     residency: bool = False
+    allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    apart: tuple[tuple[str, str], ...] = ()
+
+    def verify(self) -> float:
+        """Check all memories with the referee again, and return what all accesses cost.
+
+        Raises
+        ------
+        PlanError
+            As `memplan.referee.verify_assigned`, and if the cost is not `traffic`.
+        """
+        traffic = verify_assigned(
+            self.problem,
+            self.memories,
+            self.plans,
+            self.allowed,
+            self.accessed,
+            self.apart,
+            self.stretches,
+            self.steps,
+        )
+        if traffic != self.traffic:
+            raise PlanError(f"all accesses cost {traffic}, and not {self.traffic} as is said")
+        return traffic
 
     @property
     def gap(self) -> float:
@@ -129,6 +156,28 @@ class Assigned:
         if id not in self._memories:
             raise PlanError(f"no memory has a buffer {quoted(id)}")
         return self._memories[id]
+
+    def problem_of(self, memory: str) -> Problem:
+        """Return what lies in a memory: buffers, and pieces of those that move."""
+        plan = self.plans[[each.name for each in self.memories].index(memory)]
+        problem = self.problem
+        pieces = {each.copy: each for each in self.stretches}
+        base = [pieces[id].buffer if id in pieces else id for id in plan.ids]
+        rows = [problem.index(id) for id in base]
+        if len(set(rows)) == len(rows) and not any(id in pieces for id in plan.ids):
+            return problem.subset(rows)
+        begin, end = problem.start[rows], problem.end[rows]
+        for at, id in enumerate(plan.ids):
+            if id in pieces:
+                begin[at], end[at] = pieces[id].start, pieces[id].end
+        return Problem.from_arrays(
+            begin,
+            end,
+            problem.size[rows],
+            ids=plan.ids,
+            alignment=problem.alignment[rows],
+            reserved=problem.reserved,
+        )
 
     @cached_property
     def _memories(self) -> dict[str, str]:

@@ -22,13 +22,12 @@ from memplan.memories.memory import (
 from memplan.memories.moves import can_move
 from memplan.memories.question import Question
 from memplan.memories.search import Found, find_assignment
-from memplan.plan import Status
 from memplan.planning import SharedBudget, load_model
-from memplan.problem import Asked
-from memplan.referee import verify_assigned
+from memplan.problem import Asked, Problem
+from memplan.problem.plan import Status
 from memplan.solvers.stopping import is_stopped, stoppable
 
-__all__ = ["assign"]
+__all__ = ["assign", "place"]
 
 
 def assign(
@@ -97,9 +96,48 @@ def assign(
     >>> found.memory_of("a"), found.memory_of("b"), found.traffic, str(found.status)
     ('psram', 'sram', 116, 'optimal')
     """
-    begun = time.perf_counter()
     loaded = load_model(model)
     problem = loaded.problem.with_capacity(None)
+    may_move, kept = can_move(problem), find_kept(loaded)
+    moves = [residency and may and not is_kept for may, is_kept in zip(may_move, kept, strict=True)]
+    found = place(
+        problem,
+        memories,
+        list_accesses(loaded, accesses, reads, may_move=moves),
+        kept,
+        allowed=allowed,
+        apart=apart,
+        residency=residency,
+        timeout=timeout,
+        nodes=nodes,
+    )
+    return replace(found, loaded=None if loaded.layout is None else loaded)
+
+
+def place(
+    problem: Problem,
+    memories: Sequence[Memory],
+    timed: Sequence[Sequence[Access]],
+    kept: Sequence[bool],
+    *,
+    allowed: Mapping[str, Iterable[str]] | None = None,
+    apart: Iterable[tuple[str, str]] = (),
+    residency: bool = False,
+    timeout: float | None = None,
+    nodes: int | None = None,
+) -> Assigned:
+    """Assign the buffers of a problem whose accesses are known in bytes; see `assign`.
+
+    Parameters
+    ----------
+    problem
+        Without a capacity.
+    timed
+        By row: its accesses, by time.
+    kept
+        By row: whether it stays where it is.
+    """
+    begun = time.perf_counter()
     given = tuple(memories)
     check_memories(given)
     may = check_allowed(problem, given, allowed)
@@ -107,53 +145,43 @@ def assign(
     pairs = check_apart(problem, apart)
     if residency and pairs:
         raise MemplanError("buffers that are apart cannot move; leave out apart, or residency")
-    kept = find_kept(loaded)
-    moves = [
-        residency and may_move and not is_kept
-        for may_move, is_kept in zip(can_move(problem), kept, strict=True)
-    ]
-    timed = list_accesses(loaded, accesses, reads, may_move=moves)
     accessed = sum_bytes(timed)
     whole, unit = with_whole_costs(given)
     question = Question(problem, whole, accessed, may, pairs)
     with stoppable() as stop:
         if residency:
-            free = [each if is_free else () for each, is_free in zip(timed, moves, strict=True)]
+            moves = zip(timed, can_move(problem), kept, strict=True)
+            free = [each if is_free and not stays else () for each, is_free, stays in moves]
             found = _find_moves(question, timeout, nodes, free)
         else:
             found = find_assignment(question, timeout, nodes)
-        named = [(problem.ids[one], problem.ids[other]) for one, other in pairs]
-        by_id = dict(zip(problem.ids, accessed, strict=True))
         moved = {each.buffer for each in found.stretches}
-        steps = {
-            id: [(each.time, each.read, each.written) for each in row]
-            for id, row in zip(problem.ids, timed, strict=True)
-            if id in moved
-        }
-        traffic = verify_assigned(
-            problem, given, found.plans, may, by_id, named, found.stretches, steps
+        assigned = Assigned(
+            memories=given,
+            plans=found.plans,
+            traffic=as_number(unit * found.traffic),
+            bound=as_number(unit * found.bound),
+            status=Status.OPTIMAL if found.traffic == found.bound else Status.FEASIBLE,
+            problem=problem,
+            loaded=None,
+            accessed=dict(zip(problem.ids, accessed, strict=True)),
+            stretches=found.stretches,
+            steps={
+                id: [(each.time, each.read, each.written) for each in row]
+                for id, row in zip(problem.ids, timed, strict=True)
+                if id in moved
+            },
+            prices=tuple(
+                tuple(each._replace(saved=each.saved * float(unit)) for each in prices)
+                for prices in found.prices
+            ),
+            residency=residency,
+            allowed=may,
+            apart=tuple((problem.ids[one], problem.ids[other]) for one, other in pairs),
         )
-    assert found.bound <= found.traffic, "no bound is above what was found"
-    assert traffic == as_number(unit * found.traffic), "the search counts as the referee"
-    return Assigned(
-        memories=given,
-        plans=found.plans,
-        traffic=traffic,
-        bound=as_number(unit * found.bound),
-        status=Status.OPTIMAL if found.traffic == found.bound else Status.FEASIBLE,
-        problem=problem,
-        loaded=None if loaded.layout is None else loaded,
-        accessed=by_id,
-        stretches=found.stretches,
-        steps=steps,
-        prices=tuple(
-            tuple(each._replace(saved=each.saved * float(unit)) for each in prices)
-            for prices in found.prices
-        ),
-        seconds=time.perf_counter() - begun,
-        interrupted=stop.is_set,
-        residency=residency,
-    )
+        assert found.bound <= found.traffic, "no bound is above what was found"
+        assert assigned.verify() == assigned.traffic, "the search counts as the referee"
+    return replace(assigned, seconds=time.perf_counter() - begun, interrupted=stop.is_set)
 
 
 def _find_moves(

@@ -17,10 +17,10 @@ from memplan.memories.block_boxes import Box, Boxes
 from memplan.memories.block_caps import Caps
 from memplan.memories.block_shares import Shares
 from memplan.memories.strips import Strips
-from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
+from memplan.problem.plan import Plan, Status
 from memplan.solvers.refereed import NODES, find_plan
 from memplan.solvers.stopping import is_stopped
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,16 +20,16 @@ from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.memories.block_caps import Caps
 from memplan.memories.block_search import BlockSearch, Placed
 from memplan.notes import Code, Note
-from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget, load_model
 from memplan.problem import Asked, Problem
 from memplan.problem.columns import MAX_BYTES
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_blocks
 from memplan.solvers.limits import check_whole
 from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded
 
-__all__ = ["Blocks", "plan_blocks"]
+__all__ = ["Blocks", "place_blocks", "plan_blocks"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,6 +176,20 @@ def plan_blocks(
             "no limit is given, and the model has none; say how large a block may be"
         )
     limit = check_whole(limit, "limit", 1, MAX_BYTES)
+    found = place_blocks(problem, limit, timeout=timeout, nodes=nodes, threads=threads, seed=seed)
+    return replace(found, notes=(*_settle_notes(loaded, limit), *found.notes))
+
+
+def place_blocks(
+    problem: Problem,
+    limit: int,
+    *,
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+) -> Blocks:
+    """Place the buffers of a problem in blocks of at most `limit` bytes; see `plan_blocks`."""
     begun = time.perf_counter()
     search = BlockSearch(problem, limit, SharedBudget(timeout, nodes), threads=threads, seed=seed)
     with stoppable() as stop:
@@ -187,7 +201,7 @@ def plan_blocks(
             _list_plans(problem, limit, search.best),
             search.count_bound,
             search.total_bound,
-            (*_settle_notes(loaded, limit), *_list_large(problem, limit)),
+            tuple(_list_large(problem, limit)),
             seconds=time.perf_counter() - begun,
             interrupted=stop.is_set,
         )

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.memories.question import Question
-from memplan.plan import Plan
 from memplan.problem.columns import Column
+from memplan.problem.plan import Plan
 
 __all__ = ["Filling", "fill_memory", "is_simple"]
 

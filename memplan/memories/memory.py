@@ -50,6 +50,8 @@ class Memory:
         The address of its first byte; a multiple of all alignments.
     assumed
         Whether the costs are a guess, because none were given.
+    block
+        The most bytes of one block of it, where it is not one piece; `None` for no limit.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Memory:
     alignment: int = 1
     base: int = 0
     assumed: bool = False
+    block: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -71,6 +74,8 @@ class Memory:
         check_whole(self.base, f"the base of {name}", 0, MAX_BYTES)
         if self.capacity is not None:
             check_whole(self.capacity, f"the capacity of {name}", 1, MAX_BYTES)
+        if self.block is not None:
+            check_whole(self.block, f"the largest block of {name}", 1, MAX_BYTES)
 
 
 def _check_cost(given: Cost, name: str) -> Cost:

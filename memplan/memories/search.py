@@ -24,11 +24,11 @@ from memplan.memories.mending import mend_memory
 from memplan.memories.moves import Run
 from memplan.memories.places import list_places
 from memplan.memories.question import Question
-from memplan.plan import Plan, Status
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, Status
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.solvers.refereed import check_plan, find_plan, quick_plan
 from memplan.solvers.stopping import note_interrupt

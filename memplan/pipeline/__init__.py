@@ -5,10 +5,11 @@ and keeps the best; `plan_in_order` and `plan_again` are the cases of one lever.
 it knows of a runtime. `tradeoff` aims it at one size after the other.
 """
 
-from memplan.pipeline.arranged import Arranged, Draft, Step
+from memplan.answer import Step
+from memplan.levers.writers import Comparison, Plain, Variant, Writer, Written, graph_of
+from memplan.pipeline.arranged import Arranged, Draft
 from memplan.pipeline.arranging import arrange, plan_again, plan_in_order
 from memplan.pipeline.tradeoffs import Tradeoff, TradeoffPoint, tradeoff
-from memplan.pipeline.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
 __all__ = [
     "Arranged",

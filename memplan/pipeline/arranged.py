@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from memplan.answer import Step
 from memplan.errors import CapacityError, MemplanError
+from memplan.levers.writers import Comparison, Variant, Written, graph_of
 from memplan.notes import Note
-from memplan.pipeline.writers import Comparison, Variant, Written, graph_of
-from memplan.plan import Plan
 from memplan.planning import Planned, PlanningInterrupted
+from memplan.problem.plan import Plan
 from memplan.rewrite import Recomputed, Reordered, find_floor
 from memplan.rewrite.bands import Cut, Frontier, Point
 
-__all__ = ["Arranged", "Draft", "Step"]
+__all__ = ["Arranged", "Draft"]
 
 
 @dataclass(frozen=True)
@@ -34,28 +35,6 @@ class Draft:
     def repeats_work(self) -> bool:
         """Whether it is in bands, or runs operators again."""
         return self.point is not None or self.variant.again is not None
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a lever brought.
-
-    Attributes
-    ----------
-    lever
-        "given", "offsets", "in place", "order", "again" or "bands".
-    arena
-        What the best program needs after it, in bytes.
-    extra
-        The work that it adds, as a share of that of the program.
-    words
-        What was done, or why nothing was.
-    """
-
-    lever: str
-    arena: int
-    extra: float = 0.0
-    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from math import inf
 from typing import Any
 
 from memplan.errors import MemplanError, MissingExtraError
+from memplan.levers.writers import Writer
 from memplan.pipeline.arranged import Arranged
 from memplan.pipeline.run import Run
-from memplan.pipeline.writers import Writer
 from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.solvers.stopping import is_stopped, stoppable

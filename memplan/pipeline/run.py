@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
 
+from memplan.answer import Step
 from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
-from memplan.pipeline.arranged import Arranged, Draft, Step
-from memplan.pipeline.writers import Comparison, Variant, Writer
-from memplan.plan import Plan, Status
+from memplan.levers.again import describe_again
+from memplan.levers.writers import Comparison, Variant, Writer
+from memplan.pipeline.arranged import Arranged, Draft
 from memplan.planning import Planned, layouts, plan_model
+from memplan.problem.plan import Plan, Status
 from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
 from memplan.rewrite.again import Costs, Limits, NoRunsError
 from memplan.rewrite.bands import WORK, Frontier, Point, find_frontier
@@ -168,14 +170,14 @@ class Run:
         """Plan the program in the order with the least load."""
         found = self.find_order(in_place=in_place, pure=pure)
         if found.moved or _moves_inside(found) or self._writer.keeps_order:
-            self._draft(self._writer.put_in_order(self._given, found), in_place=in_place, parts=2)
+            self._draft(self._writer.put(self._given, found), in_place=in_place, parts=2)
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
         self.note("order", f"load {found.peak}, at least {found.bound}{proved}")
 
     def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
         """Plan the program in the order with the least load, which may be its own."""
         found = self.find_order(in_place=in_place, pure=pure)
-        self._draft_anyway(self._writer.put_in_order(self._given, found), in_place=in_place)
+        self._draft_anyway(self._writer.put(self._given, found), in_place=in_place)
 
     def run_again(
         self,
@@ -208,7 +210,7 @@ class Run:
             return
         found = draft.variant.again
         assert found is not None
-        self.note("again", _describe_again(found), found.share)
+        self.note("again", describe_again(found), found.share)
 
     def plan_again(
         self, *, in_place: bool, costs: Costs | None, spill: str | None, pure: tuple[str, ...]
@@ -271,7 +273,7 @@ class Run:
             self.limits.append(found.limits)
             if found.share > max_extra + 1e-12:
                 break
-            made = draft(self._writer.put_again(self._given, found), found)
+            made = draft(self._writer.put(self._given, found), found)
             over = made.arena - self._capacity
             if (
                 over <= 0
@@ -329,7 +331,7 @@ class Run:
             if known.point == point:
                 return known
         assert self._frontier is not None
-        variant = self._writer.put_in_bands(plain.variant, self._frontier.cut(point))
+        variant = self._writer.put(plain.variant, self._frontier.cut(point))
         extra, parts = self._frontier.extra(point), self._writer.trials
         return self._draft(
             variant, in_place=in_place, parts=parts, point=point, nodes=nodes, extra=extra
@@ -432,13 +434,6 @@ def _find_load(loaded: Loaded) -> int:
 def _moves_inside(found: Reordered) -> bool:
     given = found.given.graph
     return given is not None and found.graph.operators != given.operators
-
-
-def _describe_again(found: Recomputed) -> str:
-    least = f"at least {found.share_of(found.bound):.2%}"
-    proved = "proved: no re-runs cost less" if found.bound == found.extra else least
-    runs = "run" if found.repeated == 1 else "runs"
-    return f"{found.repeated} {runs} more; {proved}"
 
 
 def _describe_proof(plan: Plan) -> str:

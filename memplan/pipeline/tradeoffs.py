@@ -15,10 +15,10 @@ from math import inf
 from typing import Any, Final
 
 from memplan.errors import MemplanError
+from memplan.levers.writers import Plain, graph_of
 from memplan.notes import Note
 from memplan.pipeline.arranged import Draft
 from memplan.pipeline.run import Run
-from memplan.pipeline.writers import Plain, graph_of
 from memplan.rewrite import Recomputed, find_floor, recompute
 from memplan.rewrite.again import Again, Costs, Limits, again_of, estimate_cost
 from memplan.rewrite.bands import Cut, Frontier

@@ -496,6 +496,13 @@ class Problem(Immutable):
         """Return this problem with its buffers named "0", "1", ... by row."""
         return self._changed(_ids=None)
 
+    def with_names(self, ids: Iterable[str]) -> Problem:
+        """Return this problem with its buffers named so, by row; no two names may be the same."""
+        names = tuple(ids)
+        if len(names) != len(self) or len(set(names)) != len(names):
+            raise ProblemError(f"{len(self)} buffers need as many names, which differ")
+        return self._changed(_ids=names)
+
     def without_alignment(self) -> Problem:
         """Return this problem with every alignment 1, for solvers that know no alignment."""
         return self._changed(alignment=filled(len(self), 1))

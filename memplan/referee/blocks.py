@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from memplan.errors import PlanError, quoted
-from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE
+from memplan.problem.plan import Plan
 from memplan.referee.plans import verify
 
 __all__ = ["verify_blocks"]

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.errors import PlanError
-from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.problem.columns import Column
+from memplan.problem.plan import Plan
 
 __all__ = ["Layers", "verify_envelope"]
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.errors import PlanError, quoted
-from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
+from memplan.problem.plan import Plan, Status
 from memplan.problem.spans import first_overlap, first_shared, reserved_hit, spans
 
 __all__ = ["verify"]

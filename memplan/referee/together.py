@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from memplan.errors import PlanError, quoted
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.problem.spans import spans
 from memplan.referee.plans import verify
 

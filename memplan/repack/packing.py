@@ -10,8 +10,8 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from memplan.plan import Status
 from memplan.problem import Problem, spans
+from memplan.problem.plan import Status
 from memplan.repack.repacker import Repacker
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 

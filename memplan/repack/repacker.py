@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.errors import MemplanError, ProblemError, UnsupportedError, quoted, shown
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer, Reserved
 from memplan.problem.intake import take_capacity
+from memplan.problem.plan import Plan, Status
 from memplan.solvers import Interrupted, native, registry
 from memplan.solvers.limits import (
     MAX_COUNT,

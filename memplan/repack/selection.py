@@ -12,10 +12,10 @@ from memplan.errors import MemplanError, PlanError
 from memplan.memories.memory import Memory
 from memplan.memories.question import Question
 from memplan.memories.search import find_assignment
-from memplan.plan import Plan, Status
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, whole_number
 from memplan.problem.intake import take_capacity
+from memplan.problem.plan import Plan, Status
 from memplan.repack.packing import Clock, Packing
 from memplan.repack.repacker import Repacker, require_lifetimes
 from memplan.solvers import lower_bound

@@ -15,8 +15,8 @@ from memplan import _core
 from memplan.errors import GraphError, PlanError, ProofError
 from memplan.graph import Graph, Layout, Operator
 from memplan.notes import Code, Note
-from memplan.plan import Status
 from memplan.problem import OrderBound, OrderProblem
+from memplan.problem.plan import Status
 from memplan.referee import OrderClaim
 from memplan.referee import verify_order as check_order
 from memplan.rewrite.columns import Columns, columns_of, columns_of_block

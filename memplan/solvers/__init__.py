@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from memplan.errors import MemplanError, shown
-from memplan.plan import Plan
 from memplan.problem import Asked, Buffer, Problem
+from memplan.problem.plan import Plan
 from memplan.solvers import native, registry
 from memplan.solvers._proof_file import open_proof
 from memplan.solvers.limits import (

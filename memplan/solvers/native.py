@@ -9,9 +9,9 @@ import numpy as np
 
 from memplan import _core
 from memplan.errors import FormatError, MemplanError
-from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
+from memplan.problem.plan import Plan, Status, gap
 from memplan.solvers._proof_file import ProofFile
 
 if TYPE_CHECKING:

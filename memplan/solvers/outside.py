@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from memplan.errors import MemplanError, PlanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.solvers import registry
 from memplan.solvers.native import Progress, Round

@@ -6,8 +6,8 @@ from typing import Any
 
 from memplan import solvers
 from memplan.errors import PlanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.solvers.stopping import note_interrupt
 

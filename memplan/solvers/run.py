@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.errors import MemplanError
-from memplan.plan import Plan, Status, gap
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, Column
+from memplan.problem.plan import Plan, Status, gap
 from memplan.solvers import native
 from memplan.solvers.native import Progress, Round
 

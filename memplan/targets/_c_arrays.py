@@ -17,8 +17,8 @@ import numpy as np
 
 from memplan.memories import Assigned, Stretch
 from memplan.memories.copies import Copy, list_copies, widen
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.referee.assigned import verify_assigned
 from memplan.referee.moves import with_pieces

@@ -27,9 +27,9 @@ from itertools import islice
 
 from memplan.graph import Layout
 from memplan.memories import Assigned
-from memplan.plan import Plan, Shared
 from memplan.planning import place_states
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Shared
 from memplan.rewrite.bands import Cut
 from memplan.sources import Loaded
 from memplan.targets import _c_names as c

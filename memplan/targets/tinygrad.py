@@ -27,8 +27,8 @@ import numpy as np
 from memplan.errors import MemplanError
 from memplan.extras import require
 from memplan.notes import Code, Note
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan.solvers import solve
 

@@ -10,10 +10,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError, listed
-from memplan.plan import Kept, Plan, Shared, Status
 from memplan.planning import Planned, SharedBudget, load_model, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column
+from memplan.problem.plan import Kept, Plan, Shared, Status
 from memplan.referee import Tenant, verify_together
 from memplan.solvers.refereed import check_plan, find_plan
 from memplan.solvers.stopping import stoppable
@@ -27,7 +27,7 @@ from memplan.together.programs import (
     name_programs,
 )
 
-__all__ = ["Together", "plan_together"]
+__all__ = ["Joined", "Together", "join_programs", "plan_alone", "plan_together"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,8 +160,6 @@ def plan_together(
     """
     begun = time.perf_counter()
     models, budget = list(models), SharedBudget(timeout, nodes)
-    if len(models) < 2:
-        raise MemplanError("an arena is shared by at least two programs; name more of them")
     paths = [each if isinstance(each, (str, os.PathLike)) else "program" for each in models]
     called = check_names(name_programs(paths) if names is None else names, len(models))
     pairs = find_pairs(called, overlap)
@@ -171,43 +169,97 @@ def plan_together(
     search: dict[str, Any] = {"threads": threads, "seed": seed}
     with stoppable() as stop:
         alone = [
-            _plan_alone(name, each, budget, len(given), in_place=in_place, **search)
+            plan_alone(name, each, budget, len(given), in_place=in_place, **search)
             for name, each in zip(called, given, strict=True)
         ]
-        programs = keep_tensors(alone, keep)
-        joint = join(programs, pairs, limit)
+        joined = join_programs(alone, keep, pairs, limit)
         left = budget.share(1).seconds
         half = None if nodes is None else max(1, nodes // 2)
-        plan = find_plan(joint, timeout=left, nodes=half, **search)
-        stacked, by_hand, copies = stack(programs, pairs)
-        if not (joint.has_pins or joint.has_reserved or joint.has_groups):
-            plan = _better(plan, joint, stacked)
+        found = joined.place(timeout=left, nodes=half, **search)
+    seconds = time.perf_counter() - begun
+    return replace(found, seconds=seconds, interrupted=stop.is_set)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Programs as one problem, before it is placed.
+
+    Attributes
+    ----------
+    programs
+        Each with its own plan, and what it keeps.
+    pairs
+        Of programs that may run at the same time, by number.
+    problem
+        All of them, with ids "program/buffer", and the capacity of the arena.
+    """
+
+    programs: tuple[Program, ...]
+    pairs: tuple[tuple[int, int], ...]
+    problem: Problem
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the programs."""
+        return tuple(each.name for each in self.programs)
+
+    def place(self, **search: Any) -> Together:
+        """Return all programs in one arena; `search` is as for `memplan.solve`.
+
+        Raises
+        ------
+        InfeasibleError, NoPlanError
+            If there is no plan within the capacity, proved or within the budget.
+        """
+        begun = time.perf_counter()
+        problem = self.problem
+        plan = find_plan(problem, **search)
+        stacked, by_hand, copies = stack(self.programs, self.pairs)
+        if not (problem.has_pins or problem.has_reserved or problem.has_groups):
+            plan = _better(plan, problem, stacked)
         if plan.offsets is None:
-            raise _explain(plan, called, limit)
-        ends = [0, *accumulate(len(each.problem) for each in programs)]
-        parts = [plan.offsets[first:end] for first, end in pairwise(ends)]
+            raise _explain(plan, self.names, problem.capacity)
         arena = plan.peak or 0
         found = Together(
-            called,
+            self.names,
             tuple(
-                _with_offsets(each, part, _describe_arena(programs, number, part, pairs, arena))
-                for number, (each, part) in enumerate(zip(programs, parts, strict=True))
+                _with_offsets(each, part, _describe_arena(self, number, part, arena))
+                for number, (each, part) in enumerate(
+                    zip(self.programs, self.split(plan.offsets), strict=True)
+                )
             ),
-            tuple(each.problem for each in programs),
-            tuple(each.kept_ids for each in programs),
-            pairs,
-            joint,
+            tuple(each.problem for each in self.programs),
+            tuple(each.kept_ids for each in self.programs),
+            self.pairs,
+            problem,
             plan,
-            separate=sum(each.planned.plan.peak or 0 for each in programs) + copies,
+            separate=sum(each.planned.plan.peak or 0 for each in self.programs) + copies,
             by_hand=by_hand,
             seconds=time.perf_counter() - begun,
-            interrupted=stop.is_set,
         )
         found.verify()
-    return found
+        return found
+
+    def split(self, column: Column) -> list[Column]:
+        """Return a column of the joint problem, such as the offsets, by program."""
+        ends = [0, *accumulate(len(each.problem) for each in self.programs)]
+        return [column[first:end] for first, end in pairwise(ends)]
 
 
-def _plan_alone(
+def join_programs(
+    alone: Sequence[Program],
+    keep: Iterable[str],
+    pairs: tuple[tuple[int, int], ...],
+    capacity: int | None,
+) -> Joined:
+    """Return programs as one problem; see `plan_together`, also for the errors."""
+    if len(alone) < 2:
+        raise MemplanError("an arena is shared by at least two programs; name more of them")
+    programs = tuple(keep_tensors(alone, keep))
+    return Joined(programs, pairs, join(programs, pairs, capacity))
+
+
+def plan_alone(
     name: str, given: Loaded, budget: SharedBudget, count: int, **search: Any
 ) -> Program:
     """Return one of so many programs with a plan of its own, in half of the budget for all."""
@@ -245,23 +297,16 @@ def _with_offsets(program: Program, offsets: Column, shared: Shared) -> Planned:
     return replace(alone, plan=plan)
 
 
-def _describe_arena(
-    programs: Sequence[Program],
-    number: int,
-    offsets: Column,
-    pairs: Iterable[tuple[int, int]],
-    arena: int,
-) -> Shared:
+def _describe_arena(joined: Joined, number: int, offsets: Column, arena: int) -> Shared:
     """Return what a plan says of the arena; `offsets` are of all that is placed of its program."""
-    each = programs[number]
-    called = tuple(other.name for other in programs)
+    each, called = joined.programs[number], joined.names
     ids, size = each.problem.ids, each.problem.size
     return Shared(
         each.name,
         called,
         arena,
         tuple(Kept(ids[row], int(size[row]), int(offsets[row])) for row in each.kept),
-        tuple(sorted(called[sum(pair) - number] for pair in pairs if number in pair)),
+        tuple(sorted(called[sum(pair) - number] for pair in joined.pairs if number in pair)),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.problem.columns import Column
+from memplan.problem.plan import Plan
 from memplan.view.units import human
 
 __all__ = ["Level", "find_levels", "find_top"]

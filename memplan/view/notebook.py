@@ -12,10 +12,10 @@ from html import escape
 import numpy as np
 
 from memplan.errors import quoted
-from memplan.plan import Plan, gap_text
 from memplan.planning import Planned
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, gap_text
 from memplan.problem.spans import spans
 from memplan.sources.loaded import Loaded
 from memplan.view import relations

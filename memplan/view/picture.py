@@ -18,8 +18,8 @@ import numpy.typing as npt
 from memplan.errors import FormatError, PlanError
 from memplan.extras import require
 from memplan.files import write_bytes
-from memplan.plan import Plan
 from memplan.problem import Problem, Reserved
+from memplan.problem.plan import Plan
 from memplan.problem.spans import Spans
 from memplan.view.units import human
 

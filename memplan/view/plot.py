@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memplan.errors import MemplanError
-from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import Column
+from memplan.problem.plan import Plan
 from memplan.problem.spans import Spans, spans
 from memplan.view import lettering, load_plot, paper, picture
 from memplan.view.classes import Classes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded
 from memplan.trace import Trace
 from memplan.view.addresses import compress

@@ -11,11 +11,13 @@ from rich.console import Console, RenderableType
 if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
     from memplan.analysis.inspection import Inspection
+    from memplan.answer import Answer
     from memplan.pipeline import Arranged, Tradeoff
     from memplan.view.comparison import Cell, Report, Table
 
 __all__ = [
     "format_page",
+    "of_answer",
     "of_arranged",
     "of_comparison",
     "of_inspection",
@@ -78,6 +80,13 @@ def _format_cell(cell: Cell) -> str:
 
     text = escape(cell.text)
     return f"<code>{text}</code>" if isinstance(cell, Name) else text
+
+
+def of_answer(found: Answer) -> str:
+    """Return what was found and proved, where it lies, and what was done for it."""
+    from memplan.view.words import answers
+
+    return render_plain(answers.describe_answer(found))
 
 
 def of_arranged(found: Arranged) -> str:

@@ -18,9 +18,9 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from memplan.plan import Plan
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
+from memplan.problem.plan import Plan
 from memplan.problem.spans import spans
 from memplan.view.picture import offsets
 from memplan.view.stacks import find_stacks

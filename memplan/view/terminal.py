@@ -19,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from memplan.errors import quoted
-from memplan.plan import Plan
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan
 from memplan.problem.spans import spans
 from memplan.view import cells
 from memplan.view.cells import Grid

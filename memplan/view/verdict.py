@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan.view.units import human, percent
 

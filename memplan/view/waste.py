@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplan.plan import Plan
 from memplan.problem import Problem, Reserved
 from memplan.problem.columns import MAX_BYTES, Column
+from memplan.problem.plan import Plan
 from memplan.problem.spans import spans
 from memplan.view.picture import offsets
 from memplan.view.stacks import find_stacks

@@ -18,9 +18,9 @@ from memplan.analysis.matching import Names, match_rows
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.notes import Code
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan
 from memplan.view import comparison
 
 module = importlib.import_module("memplan.analysis.compare")

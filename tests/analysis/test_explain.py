@@ -16,9 +16,9 @@ from memplan import solvers
 from memplan.analysis.explain import explain
 from memplan.analysis.inspection import inspect
 from memplan.errors import ProblemError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.loads import capacity_for
+from memplan.problem.plan import Plan, Status
 from memplan_lab.bench import generators
 
 Solve = Callable[..., Plan]

@@ -12,8 +12,8 @@ from chromium import Page
 from samples import resnet_50, written
 
 from memplan import solve
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded
 
 Open = Callable[..., Page]

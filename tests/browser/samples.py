@@ -9,8 +9,8 @@ import numpy as np
 
 from memplan import solve
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded, load, of_graph
 from memplan.view.facts import find_facts
 

@@ -8,7 +8,7 @@ import pytest
 from chromium import Page
 
 from memplan import solve
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded
 
 pytestmark = pytest.mark.deep

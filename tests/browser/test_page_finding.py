@@ -10,9 +10,9 @@ from chromium import Page
 from samples import centre, net
 
 from memplan import solve
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded
 from memplan.view.supports import find_supports
 

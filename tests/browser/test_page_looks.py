@@ -20,8 +20,8 @@ from chromium import Page
 from samples import centre, net, resnet_50, sliver, written
 
 from memplan import solve
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded
 from memplan.view.facts import find_facts
 from memplan.view.supports import find_supports

@@ -11,8 +11,8 @@ from samples import NASTY, centre, many
 
 from memplan import solve
 from memplan.graph import Graph, Operator, Tensor
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded, of_graph
 
 pytestmark = pytest.mark.deep

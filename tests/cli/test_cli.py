@@ -19,8 +19,8 @@ from command_line import FIVE, assert_refused, memplan, memplan_process
 from memplan import cli, formats, solvers
 from memplan.cli import app, options, running
 from memplan.formats.interference import write_dot, write_graphml
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem.plan import Plan, Status
 from memplan_lab.bench import generators
 
 ROOT = Path(__file__).parents[2]

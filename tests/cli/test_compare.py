@@ -17,8 +17,8 @@ from memplan import formats, solvers
 from memplan.analysis.compare import compare as compared
 from memplan.cli import compare, main
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan
 from memplan.sources.graph_json import write_graph
 from memplan.view.comparison import make_report
 from memplan.view.markdown import format_code, format_report

@@ -18,7 +18,7 @@ from memplan.analysis.orders import cut_of, explain_moves
 from memplan.cli import main
 from memplan.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.rewrite import Reordered, reorder
 from memplan.sources import load
 from memplan.view.words.orders import describe_order

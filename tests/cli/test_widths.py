@@ -15,8 +15,8 @@ from memplan.analysis.compare import compare
 from memplan.analysis.explain import explain
 from memplan.analysis.inspection import inspect
 from memplan.cli import main
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.sources import Figure, Label, Loaded
 from memplan.view.comparison import make_report
 from memplan.view.words import comparisons, explanations, plans, problems, tables

@@ -13,8 +13,8 @@ from rounds import rounds
 import memplan as mp
 from memplan.envelopes import Envelope
 from memplan.errors import MemplanError, PlanError
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan
 from memplan.referee import Layers, verify_envelope
 
 Program = Callable[..., Problem]

@@ -25,8 +25,8 @@ from memplan.formats.minimalloc_csv import (
     write_plan,
     write_problem,
 )
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 
 FIVE = """\

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from memplan.errors import FormatError, MemplanError
 from memplan.formats import load, load_plan, save
 from memplan.formats.minimalloc_csv import read_problem, write_problem
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

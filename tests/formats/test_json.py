@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memplan.errors import FormatError, MemplanError
 from memplan.formats.json import read_plan, read_problem, write_plan, write_problem
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 
 FULL = Problem(

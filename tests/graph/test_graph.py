@@ -16,8 +16,8 @@ from strategies_graph import FEATURES
 
 from memplan.errors import GraphError
 from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out, lives
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 
 EVERYTHING = frozenset(Kind)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import oracle
 
 from memplan.analysis.explain import Explanation
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 
 
 def brute_force(problem: Problem, *, objective: str, **_: object) -> Plan:

@@ -8,8 +8,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from memplan import solve
 from memplan.errors import PlanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 
 

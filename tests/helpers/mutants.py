@@ -30,8 +30,8 @@ from memplan.files import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
 from memplan.memories.text import parse_memories
-from memplan.plan import Plan
 from memplan.problem import Buffer
+from memplan.problem.plan import Plan
 from memplan.referee import verify_proof
 from memplan.sources import (
     cuda_snapshot,

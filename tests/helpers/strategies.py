@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from memplan.errors import ProblemError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.problem.plan import Plan, Status
 
 FEATURES = frozenset(
     {"capacity", "alignment", "pins", "reserved", "gaps", "windows", "hints", "zero"}

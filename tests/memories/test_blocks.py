@@ -13,8 +13,8 @@ from rounds import rounds
 import memplan as mp
 from memplan.errors import MemplanError, PlanError
 from memplan.memories.block_shares import Shares
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_blocks
 
 THREE = Problem([Buffer(id, 0, 1, 40) for id in "abc"])

@@ -10,7 +10,7 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.memories.copies import Copy, list_copies
-from memplan.plan import Plan, Status
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_assigned
 
 FAST, SLOW = mp.Memory("fast", 20, 0, 0), mp.Memory("slow")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from memplan import formats
 from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.problem.conflicts import Conflicts
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 
 PAIRS = st.integers(1, 8).flatmap(

@@ -16,9 +16,9 @@ from strategies import ids, problems, related
 from memplan import formats
 from memplan.errors import MemplanError
 from memplan.formats import interference
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.interference import Cause, find_edges
+from memplan.problem.plan import Plan
 from memplan.problem.spans import first_overlap, first_shared, spans
 
 XML = "{http://graphml.graphdrawing.org/xmlns}"

@@ -33,7 +33,7 @@ LAB_MAY_IMPORT = rules("room of the laboratory")
 # Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
 # the methods that do.
 DRAWN_BY = (
-    *("problem/problem.py", "plan.py", "planning.py", "sources/loaded.py"),
+    *("problem/problem.py", "problem/plan.py", "answer.py", "planning.py", "sources/loaded.py"),
     *(
         "pipeline/arranged.py",
         "pipeline/tradeoffs.py",

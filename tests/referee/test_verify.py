@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import memplan
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 
 
@@ -300,4 +300,4 @@ class TestIndependence:
                     # What draws a plan in a notebook is imported when it is asked for.
                     todo += [n for n in names if n not in seen and not n.startswith("memplan.view")]
         assert not {m for m in seen if "solver" in m or m.endswith("_core")}
-        assert {"memplan.plan", "memplan.referee.proofs", "memplan.problem.spans"} <= seen
+        assert {"memplan.problem.plan", "memplan.referee.proofs", "memplan.problem.spans"} <= seen

@@ -16,8 +16,8 @@ from torch import nn
 
 import memplan
 from memplan.errors import FamilyError, MemplanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.runtime.torch import Batches, Slab, record
 from memplan.trace import Trace
 

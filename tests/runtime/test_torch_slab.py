@@ -29,7 +29,7 @@ import memplan as mp  # noqa: E402
 from memplan.errors import MemplanError, PlanError  # noqa: E402
 from memplan.formats.trace_json import read_trace, write_trace  # noqa: E402
 from memplan.memories import Memory  # noqa: E402
-from memplan.plan import Plan  # noqa: E402
+from memplan.problem.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.solvers import solve  # noqa: E402

@@ -18,7 +18,7 @@ from torch import nn
 import memplan
 from memplan.errors import GraphError, MemplanError, PlanError, UnsupportedError
 from memplan.graph import beyond_lifetimes
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.runtime.torch.streams import (
     Program,
     StreamRunner,

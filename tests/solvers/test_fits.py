@@ -15,7 +15,7 @@ from every_solver import EVERY
 
 import memplan as mp
 from memplan import formats, sources
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.solvers import registry
 from memplan.solvers.run import Run
 

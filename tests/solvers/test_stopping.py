@@ -21,7 +21,7 @@ from memplan.analysis.inspection import inspect
 from memplan.cli import main
 from memplan.fitting import fit_memories
 from memplan.pipeline import Plain, arrange, plan_in_order
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.rewrite import recompute, reorder
 from memplan.rewrite.again import NoRunsError
 from memplan.solvers.stopping import is_stopped, stoppable

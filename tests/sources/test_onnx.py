@@ -29,7 +29,7 @@ from memplan import lower_bound, solve, verify
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
 from memplan.notes import Code, Note
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.sources.onnx import graph_of, read
 from memplan.sources.onnx.protos import bits_of, dtype_of
 from memplan.sources.options import Options

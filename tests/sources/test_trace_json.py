@@ -13,8 +13,8 @@ from memplan import formats
 from memplan.errors import FormatError
 from memplan.formats.trace_json import write_trace
 from memplan.notes import Code, Note
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.sources import detect, load
 from memplan.sources.trace_json import matches, of_trace
 from memplan.trace import Scope, Trace

@@ -18,8 +18,8 @@ from xla_dumps import ALLOC, FREE, SHARE, hlo
 from memplan import solve
 from memplan.errors import FormatError, MemplanError
 from memplan.graph import Kind
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.sources.loaded import Figure, Label
 from memplan.sources.options import Options

@@ -20,8 +20,8 @@ from memplan.cli import main
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import Block, Graph, Operator
 from memplan.paths import PathPlans, plan_paths
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded, load, of_graph
 from memplan.sources.graph_json import write_graph
 from memplan.targets import _c_names, c_header

@@ -14,8 +14,8 @@ from tflite_models import for_each_model
 
 import memplan as mp
 from memplan.memories import Memory
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem.plan import Plan
 from memplan.sources import Loaded, load
 from memplan.targets.c_header import list_tensors, write_header
 

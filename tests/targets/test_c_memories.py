@@ -19,7 +19,7 @@ from memplan.errors import PlanError
 from memplan.graph import Block, Graph
 from memplan.memories import Memory
 from memplan.memories.copies import Copy, list_copies
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.sources import of_graph
 from memplan.targets.c_header import write_header
 

@@ -17,8 +17,8 @@ import memplan as mp
 from memplan.cli import main
 from memplan.envelopes import Envelope, Pieces
 from memplan.errors import MemplanError
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Plan
 from memplan.targets.c_sizes import write_sizes_header
 
 MODEL = Path(__file__).parents[2] / "examples" / "models" / "branches.onnx"

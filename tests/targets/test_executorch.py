@@ -17,8 +17,8 @@ from memplan import solvers
 from memplan.errors import GraphError, MemplanError, PlanError
 from memplan.memories import Assigned, Memory, assign
 from memplan.pipeline import Arranged, Plain, arrange
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.targets import _executorch_pools
 from memplan.targets._executorch_pools import Banks, Layout, Place, Region, plan_memories
 from memplan.targets.executorch import planner

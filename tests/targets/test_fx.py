@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from slab_models import Calls  # noqa: E402
 
 from memplan.errors import GraphError  # noqa: E402
-from memplan.plan import Status  # noqa: E402
+from memplan.problem.plan import Status  # noqa: E402
 from memplan.runtime.torch import Slab, record  # noqa: E402
 from memplan.runtime.torch.extension import load as load_slab  # noqa: E402
 from memplan.solvers import solve  # noqa: E402

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from memplan.cli import app, main
 from memplan.errors import FormatError
 from memplan.notes import Code
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.sources import load
 from memplan.sources.onnx import read
 from memplan.sources.options import Options

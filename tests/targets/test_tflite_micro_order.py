@@ -13,7 +13,7 @@ from tflm import ran, require_tflm
 
 from memplan.cli import main
 from memplan.errors import FormatError, GraphError, MemplanError
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.rewrite import reorder
 from memplan.sources import load
 from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo, parse

@@ -15,7 +15,7 @@ from tflite_written import SMALL, WRITTEN, written
 
 from memplan.errors import MemplanError, PlanError
 from memplan.graph import lay_out
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.solvers import solve
 from memplan.sources.tflite.graph import find_folded, graph_of
 from memplan.sources.tflite.model import load

@@ -19,8 +19,8 @@ from memplan.cli import app, main
 from memplan.errors import FormatError, MemplanError, MissingExtraError, PlanError
 from memplan.formats.trace_json import write_trace
 from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan.solvers import solve
 from memplan.sources.graph_json import write_graph

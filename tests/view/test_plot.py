@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from memplan.errors import FormatError, MemplanError, MissingExtraError, PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.view import load_plot, picture, plot
 from memplan_lab.bench import generators
 

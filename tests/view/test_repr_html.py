@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from memplan.errors import MissingExtraError, PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan_lab.bench import generators
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,8 +10,8 @@ import strategies
 from hypothesis import given
 from lifted import moved, planned, units
 
-from memplan.plan import Plan
 from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.problem.plan import Plan
 from memplan.view.supports import Chain, Ground, Supports, find_supports
 
 PLANNED = planned(strategies.related(strategies.problems(max_buffers=6)))

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.segment import Segment
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.plan import Plan, Status
 from memplan.view import terminal
 from memplan_lab.bench import generators
 

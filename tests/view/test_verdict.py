@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.view.verdict import Grade, Verdict, find_verdict, verdict_of
 
 

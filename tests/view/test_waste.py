@@ -9,8 +9,8 @@ from hypothesis import given
 from lifted import planned
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.problem.plan import Plan, Status
 from memplan.view.waste import Waste, find_waste
 
 

@@ -11,9 +11,9 @@ from rich.console import Console, RenderableType
 
 from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.analysis.inspection import inspect
-from memplan.plan import Plan, Status
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.loads import Held, Loads
+from memplan.problem.plan import Plan, Status
 from memplan.sources import Label, Loaded
 from memplan.view.words import explanations, parts, plans, problems, solvers
 

@@ -28,8 +28,8 @@ import numpy.typing as npt
 from memplan.errors import FormatError, PlanError, shown
 from memplan.files import read_text
 from memplan.formats import write_text
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 
 __all__ = ["Best", "merge", "pack_offsets", "path", "read", "text", "write"]

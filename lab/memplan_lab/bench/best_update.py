@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from memplan.errors import MemplanError
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan.solvers import lower_bound, solve
 from memplan_lab.bench.best_known import Best, pack_offsets

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memplan.errors import FormatError
 from memplan.files import read_text, write_bytes
-from memplan.plan import restate
+from memplan.problem.plan import restate
 from memplan.view.units import seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.rows import COLUMNS, Row

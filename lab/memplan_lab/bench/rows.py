@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any
 
-from memplan.plan import Status
+from memplan.problem.plan import Status
 
 SOLVED = frozenset(status.value for status in Status if status.has_plan)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from memplan import formats
 from memplan.errors import MemplanError
 from memplan.graph import lay_out
-from memplan.plan import Status
 from memplan.problem import Buffer, Problem
+from memplan.problem.plan import Status
 from memplan.solvers import solve
 from memplan.sources.torch_training import Streams, training_step
 from memplan_lab.bench import generators

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from memplan.errors import MemplanError, PlanError, UnsupportedError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan_lab.bench import peers
 from memplan_lab.bench.memory import peak_rss_mib

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output
-from memplan.plan import Status
+from memplan.problem.plan import Status
 
 if TYPE_CHECKING:
     from memplan_lab.sweep import Effort, Result

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from memplan.errors import MemplanError, shown
-from memplan.plan import Status
 from memplan.problem import Problem
+from memplan.problem.plan import Status
 from memplan_lab.bench import records
 from memplan_lab.bench.best_update import stock_plan
 from memplan_lab.bench.records import Record

@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from memplan.plan import Plan
 from memplan.problem import Buffer, Problem
 from memplan.problem.interference import find_edges
+from memplan.problem.plan import Plan
 from memplan.solvers import solve
 from memplan.view import interference, load_plot
 from memplan_lab.study import charts

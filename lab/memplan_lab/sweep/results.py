@@ -24,7 +24,7 @@ from typing import Any
 
 from memplan.errors import FormatError
 from memplan.files import read_text
-from memplan.plan import restate
+from memplan.problem.plan import restate
 from memplan_lab.bench.rows import Row
 
 __all__ = ["FORMAT", "Result", "Task", "read", "read_metadata", "read_rows", "schema", "table"]

@@ -9,7 +9,6 @@ import numpy as np
 
 from memplan import _core
 from memplan.graph import lay_out
-from memplan.plan import Status
 from memplan.problem import (
     GivenOrderBound,
     GivenOrderLeaf,
@@ -19,6 +18,7 @@ from memplan.problem import (
     RecomputeLeaf,
     RecomputeProblem,
 )
+from memplan.problem.plan import Status
 from memplan.rewrite.again.columns import Again
 from memplan.rewrite.again.emitted import emit
 from memplan.rewrite.order import core_problem

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from memplan.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
 from memplan.graph import Graph, Kind, Layout, lay_out
-from memplan.plan import Status
 from memplan.problem import GivenOrderBound, RecomputeBound, RecomputeFloor, RecomputeProblem
 from memplan.problem.columns import MAX_BYTES
+from memplan.problem.plan import Status
 from memplan.referee import RecomputeClaim
 from memplan.referee import verify_order as check_order
 from memplan.referee import verify_recompute as check_recompute

@@ -23,8 +23,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from memplan.errors import FamilyError, MemplanError, listed, quoted
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.runtime.family import Family, Point
 from memplan.runtime.torch.recorder import Recording, make_arguments, record
 from memplan.runtime.torch.slab import Slab, Statistics

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from memplan.errors import MemplanError
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.runtime.torch.binding import Binding, iterate_tensors
 from memplan.runtime.torch.extension import load
 from memplan.runtime.torch.slab import Statistics, make_table, most_slabs

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from memplan.errors import MemplanError, PlanError
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.referee.assigned import MemoryClaim, verify_assigned
 from memplan.runtime.torch.binding import Binding, iterate_tensors

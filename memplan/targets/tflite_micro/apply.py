@@ -9,7 +9,7 @@ from memplan.errors import MemplanError
 from memplan.files import read_bytes
 from memplan.formats import write_bytes
 from memplan.pipeline import Arranged, Variant, arrange
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.sources.options import Options
 from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.model import load

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from memplan.errors import FormatError, MemplanError, PlanError
 from memplan.graph import Graph, Kind, Layout
-from memplan.plan import Plan, Shared
 from memplan.planning import Planned, layout_of, plan_model
+from memplan.problem.plan import Plan, Shared
 from memplan.sources import load
 from memplan.sources.tflite.boards import Board
 from memplan.sources.tflite.graph import find_handles, find_workspaces

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memplan.errors import MemplanError, quoted
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.sources.tflite.boards import Board, put_on_board
 from memplan.sources.tflite.graph import find_folded
 from memplan.sources.tflite.model import load

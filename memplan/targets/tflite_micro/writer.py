@@ -19,8 +19,8 @@ from memplan.files import read_bytes, temporary_folder
 from memplan.graph import Graph, Layout, Operator, View
 from memplan.notes import Code, Note
 from memplan.pipeline import Comparison, Variant, Writer, Written
-from memplan.plan import Plan
 from memplan.planning import Planned
+from memplan.problem.plan import Plan
 from memplan.rewrite import Reordered
 from memplan.rewrite.bands import Cut, Uncut
 from memplan.sources import Loaded, of_graph

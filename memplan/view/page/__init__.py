@@ -27,8 +27,8 @@ from typing import Literal
 
 from memplan.errors import MemplanError
 from memplan.formats import write_text
-from memplan.plan import Plan
 from memplan.problem import Asked, problem_of
+from memplan.problem.plan import Plan
 from memplan.view import picture
 from memplan.view.facts import Facts, find_facts
 from memplan.view.page.data import check_plans, format_json, payload, write_headline

@@ -15,10 +15,10 @@ from typing import cast
 import numpy as np
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, Status
 from memplan.problem.spans import spans
 from memplan.referee import verify
 from memplan.view import picture

@@ -7,7 +7,7 @@ from collections import Counter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.again import Limits
 from memplan.view.units import exact, plural, seconds

@@ -11,7 +11,7 @@ from rich.text import Text
 from memplan.apart import Apart, Waits
 from memplan.errors import listed
 from memplan.graph import Graph
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import list_facts, make_name, make_table
 

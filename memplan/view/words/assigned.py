@@ -11,8 +11,8 @@ from memplan.errors import listed
 from memplan.memories import Assigned, Memory
 from memplan.memories.copies import list_copies
 from memplan.memories.memory import Cost, as_number
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.view.units import exact, lifetime, percent, plural, seconds
 from memplan.view.words.parts import (
     GOOD,

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.analysis.orders import Cut, Move, Moves, cut_of, explain_moves
-from memplan.plan import Status
+from memplan.problem.plan import Status
 from memplan.rewrite import Reordered
 from memplan.sources.loaded import Beside
 from memplan.view.units import exact, percent, plural, seconds

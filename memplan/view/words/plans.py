@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.plan import Plan, Status, gap_text
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Plan, Status, gap_text
 from memplan.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural, seconds

@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from memplan.analysis.inspection import Inspection, Refusal
-from memplan.plan import Status
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
+from memplan.problem.plan import Status
 from memplan.view import relations
 from memplan.view.curve import load_curve
 from memplan.view.units import exact, human, lifetime, percent, plural

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from memplan.errors import MemplanError
-from memplan.plan import Plan
 from memplan.problem import Problem
+from memplan.problem.plan import Plan
 from memplan.solvers import solve
 from memplan_lab.bench.latency.rows import Outcome, Request
 from memplan_lab.bench.latency.timing import alternate

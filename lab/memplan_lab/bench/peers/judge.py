@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memplan.errors import PlanError
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 from memplan_lab.bench.rows import Outcome
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from memplan.errors import MemplanError, UnsupportedError
-from memplan.plan import Plan, Status
 from memplan.problem import Problem
+from memplan.problem.plan import Plan, Status
 from memplan_lab.extras import require
 
 _NAME = "omnimalloc"

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from memplan.errors import MemplanError
 from memplan.graph.sync import find_users
-from memplan.plan import Plan
+from memplan.problem.plan import Plan
 from memplan.referee import verify
 from memplan.runtime.torch.streams.memory import POISON, Memory
 from memplan.runtime.torch.streams.operators import Reduce, check_random, make_actions

@@ -361,6 +361,13 @@ class Plan(Immutable):
             return self.problem.label(row)
         return f"buffer {quoted(self.ids[row]) if row < len(self.ids) else row}"
 
+    def with_stats(self, **said: object) -> Plan:
+        """Return this plan, which says more: each of these in `stats`, in place of what was."""
+        copy = Plan.__new__(Plan)
+        stats = MappingProxyType({**self.stats, **said})
+        copy.__dict__.update({**self.__dict__, "stats": stats})
+        return copy
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Plan is immutable; cannot set {name}")
 

@@ -135,6 +135,14 @@ class Writer(Protocol):
         """Return the program without offsets of its file, which belong to its own order."""
         return given.loaded
 
+    def put(self, given: Variant, change: Reordered | Recomputed | Cut) -> Variant:
+        """Return the program as a lever changed it."""
+        if isinstance(change, Reordered):
+            return self.put_in_order(given, change)
+        if isinstance(change, Recomputed):
+            return self.put_again(given, change)
+        return self.put_in_bands(given, change)
+
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """Return the program with its operators in another order."""
 

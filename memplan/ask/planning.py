@@ -1,0 +1,519 @@
+"""The one pipeline: what the levers make of each program, joined by a scenario, placed, compared.
+
+Each program has a pool: itself, and what the levers made of it. The chosen ones are joined and
+placed by the machine; the best answer by its axes counts. A few combinations are all placed; of
+many, one program is changed at a time, as long as that helps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import inf, prod
+from typing import Any, Final, NamedTuple
+
+from memplan.answer import Answer, Axis, Claim, Part, Step
+from memplan.ask.machines import Machine, Placed, Search
+from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario
+from memplan.ask.supports import refuse_pairs
+from memplan.envelopes.ranges import Range, Values
+from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
+from memplan.planning import SharedBudget, layouts, load_model
+from memplan.problem import problem_of
+from memplan.rewrite import Recomputed, Reordered, put_in_order, verify_order, verify_recompute
+from memplan.rewrite.again import Costs
+from memplan.rewrite.bands import MAX_EXTRA
+from memplan.solvers.refereed import NODES
+from memplan.solvers.stopping import is_stopped, stoppable
+from memplan.sources import Loaded, of_problem
+from memplan.together import name_programs
+from memplan.together.programs import check_names
+
+__all__ = ["Model", "plan"]
+
+Model = Any  # a file, what `memplan.load` returns, a problem, or a function of sizes
+
+_MOST_CHOICES: Final = 32  # combinations of candidates that are all placed
+_MOST_POOL: Final = 16  # candidates of one program
+_CHOSEN: Final = "of the programs that were chosen"
+
+
+def plan(
+    programs: Model | Sequence[Model],
+    *,
+    machine: Machine | None = None,
+    levers: Iterable[str | Lever] = (),
+    capacity: int | None = None,
+    names: Sequence[str] | None = None,
+    keep: Iterable[str] = (),
+    overlap: Iterable[tuple[str, str]] = (),
+    often: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Values] | None = None,
+    where: str | Iterable[str] = (),
+    read_all: bool = False,
+    pins: Mapping[str, int] | None = None,
+    pure: Iterable[str] = (),
+    costs: Costs | None = None,
+    spill: str | None = None,
+    max_extra: float | None = None,
+    minimize: bool = False,
+    solver: str = "auto",
+    timeout: float | None = None,
+    nodes: int | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    writers: Sequence[Writer] | None = None,
+    constrain: Callable[[Loaded], Loaded] | None = None,
+    **options: Any,
+) -> Answer:
+    """Place programs in a machine, with the least memory, traffic or cost that is found.
+
+    Parameters
+    ----------
+    programs
+        A file that `memplan.load` reads, its result, or a problem; or several of these, which run
+        in turn. With `sizes`, a file, or a function that returns one of these for values of the
+        dimensions, which are passed by name.
+    machine
+        Where buffers may lie; by default one arena. See `memplan.Machine`.
+    levers
+        What may be done to the programs: "in place", "order", "again", "bands", "waits", or levers
+        of your own; see `memplan.levers`.
+    capacity
+        Of the one arena, or of all blocks, in bytes: shorter than a machine with that.
+    names, keep, overlap
+        Of several programs; see `memplan.together.plan_together`.
+    often
+        By name of a program: how often it runs while the others run once; traffic is weighted so.
+    sizes, where, read_all
+        The values of dimensions; see `memplan.envelopes.envelope`. One plan is for all of them.
+    pins
+        By id: the offset at which a buffer has to lie.
+    pure
+        See `memplan.reorder`.
+    costs, spill
+        See `memplan.recompute`.
+    max_extra
+        The most work that levers may add, as a share of that of the program. By default there is no
+        limit where a capacity has to be met, and a tenth elsewhere.
+    minimize
+        Whether the smallest peak is looked for although a capacity is given.
+    timeout, nodes
+        For all searches together; see `memplan.solve`.
+    solver, threads, seed, options
+        See `memplan.solve`; they are of plans in one arena.
+    writers
+        For each program, what its runtime takes; by default none in particular.
+    constrain
+        Adds what a plan has to keep to; it is called for each program that is planned.
+
+    Returns
+    -------
+    Answer
+        If one arena was asked for and no plan was found, its plan has no offsets and says so.
+
+    Raises
+    ------
+    MemplanError
+        One sentence: if two of these do not combine, or as `memplan.load`, the levers and the
+        machine.
+    InfeasibleError, NoPlanError
+        If nothing fits: proved, or as far as was searched.
+    KeyboardInterrupt
+        On Ctrl-C before there is an answer; after that, the best one is returned.
+
+    Examples
+    --------
+    >>> import memplan as mp
+    >>> graph = "examples/models/residual.graph.json"
+    >>> found = mp.plan(graph, levers=["order", "in place"])
+    >>> str(found.status), found.peak
+    ('optimal', 61440)
+    >>> fast, slow = mp.Memory("sram", 40_000), mp.Memory("psram", read=8, write=8)
+    >>> found = mp.plan([graph, graph], names=["a", "b"], machine=mp.Machine((fast, slow)))
+    >>> [axis.name for axis in found.axes], len(found.parts)
+    (['traffic'], 4)
+    """
+    several = isinstance(programs, (list, tuple))
+    given = list(programs) if several else [programs]
+    if not given:
+        raise MemplanError("there is no program to plan; name at least one")
+    place = machine or Machine()
+    if capacity is not None:
+        place = replace(place, capacity=capacity)
+    question = _Question(
+        models=given,
+        machine=place,
+        levers=find_levers(levers),
+        names=names,
+        keep=tuple(keep),
+        overlap=tuple(overlap),
+        often=dict(often or {}),
+        sizes=dict(sizes or {}),
+        where=(where,) if isinstance(where, str) else tuple(where),
+        read_all=read_all,
+        aim=Aim(pure=tuple(pure), costs=costs, spill=spill, states=nodes),
+        max_extra=max_extra,
+        search=Search(solver, "min_peak" if minimize else None, threads, seed, options),
+        budget=SharedBudget(timeout, nodes),
+        nodes=nodes,
+        writers=writers,
+        constrain=_with_pins(pins, constrain),
+    )
+    with stoppable() as stop:
+        found = question.answer()
+    return replace(found, seconds=question.budget.elapsed, interrupted=stop.is_set)
+
+
+def _with_pins(
+    pins: Mapping[str, int] | None, constrain: Callable[[Loaded], Loaded] | None
+) -> Callable[[Loaded], Loaded]:
+    """Return what a plan has to keep to."""
+
+    def add(loaded: Loaded) -> Loaded:
+        if constrain is not None:
+            loaded = constrain(loaded)
+        if pins:
+            loaded = replace(loaded, problem=loaded.problem.with_pins(pins))
+        return loaded
+
+    return add
+
+
+class _Outcome(NamedTuple):
+    """What a choice of candidates gave, the best first by its key."""
+
+    key: tuple[float, ...]
+    chosen: tuple[Candidate, ...]
+    joint: Joint
+    placed: Placed
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One call of `plan`."""
+
+    models: list[Model]
+    machine: Machine
+    levers: tuple[Lever, ...]
+    names: Sequence[str] | None
+    keep: tuple[str, ...]
+    overlap: tuple[tuple[str, str], ...]
+    often: Mapping[str, int]
+    sizes: Mapping[str, Values]
+    where: tuple[str, ...]
+    read_all: bool
+    aim: Aim
+    max_extra: float | None
+    search: Search
+    budget: SharedBudget
+    nodes: int | None
+    writers: Sequence[Writer] | None
+    constrain: Callable[[Loaded], Loaded]
+
+    def answer(self) -> Answer:
+        """Return the best answer that is found."""
+        refuse_pairs(self._list_ideas())
+        pools = self._fill_pools()
+        first = self.scenario(self._read_given())
+        machine = self.machine
+        if machine.penalties is not None:
+            given = tuple(pool[0] for pool in pools)
+            machine = machine.check(self._join(first, given))
+        best = self._search(pools, machine)
+        return self._finish(best, pools)
+
+    def _list_ideas(self) -> Iterator[str]:
+        yield from (lever.name for lever in self.levers)
+        yield from self.machine.kinds
+        if len(self.models) > 1:
+            yield "in turn"
+        if self.sizes:
+            yield "sizes"
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """The names of the programs."""
+        if self.names is not None:
+            return check_names(self.names, len(self.models))
+        is_path = [isinstance(each, (str, os.PathLike)) for each in self.models]
+        paths = [
+            each if known else "program" for each, known in zip(self.models, is_path, strict=True)
+        ]
+        return name_programs(paths)
+
+    def _read_given(self) -> list[Loaded]:
+        return self._given
+
+    @cached_property
+    def _given(self) -> list[Loaded]:
+        """The programs as they are; of several sizes, at the largest."""
+        if not self.sizes:
+            return [_load(model) for model in self.models]
+        asked = Range.of(self.sizes, self.where)
+        largest = asked.points[int(asked.points.astype(float).prod(axis=1).argmax())].tolist()
+        return self._read_at(dict(zip(asked.names, largest, strict=True)))
+
+    def _read_at(self, dims: Mapping[str, int]) -> list[Loaded]:
+        return [_load(model, dims) for model in self.models]
+
+    def _fill_pools(self) -> list[list[Candidate]]:
+        """Return by program what could be planned: itself first, and what the levers made."""
+        load = max(loaded.problem.max_load for loaded in self._given)
+        goals = self.machine.list_goals(load)
+        knows_goal = bool(goals or self.machine.capacity or self.machine.memories)
+        for lever in self.levers:
+            if lever.needs_goal and not knows_goal:
+                raise MemplanError(
+                    f"{lever.name} needs to know how much memory there is; give a capacity, or "
+                    "memories of which the fastest has a size"
+                )
+        limit = self.max_extra
+        if limit is None:
+            limit = MAX_EXTRA if self.machine.capacity is None else inf
+        aim = replace(
+            self.aim,
+            goals=goals,
+            in_place=any(lever.name == "in place" for lever in self.levers),
+            max_extra=limit,
+            seconds=lambda: self.budget.share(2).seconds,
+        )
+        pools = []
+        for number, loaded in enumerate(self._given):
+            writer = Plain(loaded) if self.writers is None else self.writers[number]
+            given = writer.open()
+            pool = [Candidate(given)]
+            for lever in self.levers:
+                reason = lever.explain_refusal(given, writer)
+                if reason:
+                    raise MemplanError(f"{lever.name}: {reason}")
+                for each in list(pool):
+                    if len(pool) < _MOST_POOL and not (is_stopped() and len(pool) > 1):
+                        pool += lever.list_candidates(each, writer, aim)
+            pools.append([self._named(number, each) for each in pool])
+        return pools
+
+    def _named(self, number: int, candidate: Candidate) -> Candidate:
+        """Return a candidate with what its plan has to keep to; its steps name the program."""
+        if len(self.models) > 1:
+            name = self.called[number]
+            steps = tuple(replace(step, program=name) for step in candidate.steps)
+            candidate = replace(candidate, steps=steps)
+        loaded = self.constrain(candidate.variant.loaded)
+        return replace(candidate, variant=replace(candidate.variant, loaded=loaded))
+
+    def scenario(self, given: Sequence[Loaded]) -> Scenario:
+        """Return what runs when, at one size."""
+        if len(given) == 1 and not (self.keep or self.overlap):
+            return Once()
+        return self._in_turn
+
+    @cached_property
+    def _in_turn(self) -> InTurn:
+        words = {"threads": self.search.threads, "seed": self.search.seed}
+        is_compared = self.machine.is_arena and not self.sizes
+        return InTurn(self.keep, self.overlap, self.often, words, plan_first=is_compared)
+
+    def _join(self, inner: Scenario, chosen: Sequence[Candidate]) -> Joint:
+        loaded = [each.variant.loaded for each in chosen]
+        named = list(zip(self.called, loaded, strict=True))
+        if not self.sizes:
+            return inner.join(named, self.budget)
+        is_given = not any(each.steps for each in chosen)
+        plain = len(self.models) == 1 and is_given and not self.aim.pure
+        nodes = {"nodes": NODES if self.nodes is None else self.nodes}
+        words = {**nodes, "threads": self.search.threads, "seed": self.search.seed}
+        return AtSizes(
+            self.sizes,
+            self.where,
+            lambda dims: self._replay(dims, chosen),
+            inner,
+            self.models[0] if plain else None,
+            self.read_all,
+            words,
+        ).join(named, self.budget)
+
+    def _replay(
+        self, dims: Mapping[str, int], chosen: Sequence[Candidate]
+    ) -> list[tuple[str, Loaded]]:
+        """Return the programs at other sizes, with the same done to them."""
+        found = []
+        for name, loaded, candidate in zip(self.called, self._read_at(dims), chosen, strict=True):
+            for step in candidate.steps:
+                loaded = _replay(loaded, step)
+            found.append((name, self.constrain(loaded)))
+        return found
+
+    def _search(self, pools: list[list[Candidate]], machine: Machine) -> _Outcome:
+        """Return the best choice of candidates."""
+        known: dict[tuple[int, ...], _Outcome | None] = {}
+        errors: list[PlanError] = []
+        inner = self.scenario(self._given)
+        count = prod(map(len, pools))
+        is_small = count <= _MOST_CHOICES
+        total = count if is_small else sum(map(len, pools))
+
+        def look_at(choice: tuple[int, ...]) -> _Outcome | None:
+            if choice not in known:
+                chosen = tuple(pool[at] for pool, at in zip(pools, choice, strict=True))
+                left = max(1, total - len(known))
+                try:
+                    joint = self._join(inner, chosen)
+                    placed = machine.place(joint, self.budget, left, self.search)
+                    known[choice] = _Outcome(self._rank(placed, chosen), chosen, joint, placed)
+                except PlanError as error:
+                    errors.append(error)
+                    known[choice] = None
+            return known[choice]
+
+        best: _Outcome | None = None
+        choices = product(*(range(len(pool)) for pool in pools))
+        if is_small:
+            for choice in choices:
+                found = look_at(choice)
+                if found is not None and (best is None or found.key < best.key):
+                    best = found
+                if best is not None and (is_stopped() or self._is_enough(best)):
+                    break
+        else:
+            best = self._descend(pools, look_at)
+        if best is None:
+            raise self._explain(errors, count)
+        return best
+
+    def _descend(
+        self,
+        pools: list[list[Candidate]],
+        look_at: Callable[[tuple[int, ...]], _Outcome | None],
+    ) -> _Outcome | None:
+        """Change one program at a time, from the given ones on, as long as that helps."""
+        at = tuple(0 for _ in pools)
+        best = look_at(at)
+        is_better = True
+        while is_better and not is_stopped():
+            is_better = False
+            for number, pool in enumerate(pools):
+                for other in range(len(pool)):
+                    choice = (*at[:number], other, *at[number + 1 :])
+                    found = look_at(choice)
+                    if found is not None and (best is None or found.key < best.key):
+                        best, at, is_better = found, choice, True
+        return best
+
+    def _rank(self, placed: Placed, chosen: Sequence[Candidate]) -> tuple[float, ...]:
+        """Return what is compared, the least first: what fits, then the axes, then work."""
+        extra = sum(each.extra for each in chosen)
+        found = [inf if axis.found is None else float(axis.found) for axis in placed.axes]
+        limit = self.machine.capacity
+        if self.machine.is_arena and limit is not None and self.search.objective is None:
+            return (max(0.0, found[0] - limit), extra, *found)
+        return (*found, extra)
+
+    def _is_enough(self, best: _Outcome) -> bool:
+        """Whether nothing can be better: it fits, and nothing was repeated for it."""
+        limit, first = self.machine.capacity, best.placed.axes[0].found
+        asks_fit = self.machine.is_arena and self.search.objective is None
+        is_free = not any(each.extra for each in best.chosen)
+        return asks_fit and limit is not None and first is not None and first <= limit and is_free
+
+    def _explain(self, errors: Sequence[PlanError], count: int) -> PlanError:
+        """Return why no candidate was placed; only of all together that is a proof."""
+        first = errors[0]
+        if count == 1 or not isinstance(first, InfeasibleError):
+            return first
+        text = str(first).removeprefix("proved: ")
+        return NoPlanError(f"{text}; nor does it with any of the changes that were looked at")
+
+    def _finish(self, best: _Outcome, pools: list[list[Candidate]]) -> Answer:
+        """Return the answer, which the referee accepts."""
+        joint, placed, chosen = best.joint, best.placed, best.chosen
+        parts = placed.parts or tuple(
+            part for place in placed.places for part in joint.split(*place)
+        )
+        by_program = dict(zip(self.called, chosen, strict=True))
+        parts = tuple(_with_order(part, by_program.get(part.program)) for part in parts)
+        notes = dict.fromkeys((*joint.notes, *placed.notes))
+        claims: list[Claim] = [*placed.claims, *joint.list_claims(parts)]
+        for candidate, loaded in zip(chosen, self._given, strict=True):
+            claims += [
+                _Changed(loaded, step.change, self.aim)
+                for step in candidate.steps
+                if isinstance(step.change, (Reordered, Recomputed))
+            ]
+        answer = Answer(
+            parts,
+            self._list_axes(best, pools),
+            tuple(step for each in chosen for step in each.steps),
+            tuple(notes),
+            tuple(claims),
+            self.machine.capacity,
+        )
+        answer.verify()
+        return answer
+
+    def _list_axes(self, best: _Outcome, pools: list[list[Candidate]]) -> tuple[Axis, ...]:
+        """Return what was minimised; with levers, a bound has to be of all that they can do."""
+        axes = [*best.placed.axes, *best.joint.axes]
+        if self.levers:
+            axes = [replace(axis, scope=axis.scope or _CHOSEN) for axis in axes]
+            if self.machine.is_arena and not self.sizes:
+                axes[0] = replace(axes[0], bound=self._find_bound(pools), scope="")
+        if any(each.extra for pool in pools for each in pool):
+            extra = sum(each.extra for each in best.chosen)
+            axes.append(Axis("more work", "share of the program", extra, 0.0))
+        return tuple(axes)
+
+    def _find_bound(self, pools: list[list[Candidate]]) -> int:
+        """Return what no program that the levers make goes below; each needs its own in turn."""
+        return max(
+            min(lever.find_bound(pool[0].variant, pool) for lever in self.levers) for pool in pools
+        )
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """That a lever left the program what it computes, and what it proved."""
+
+    given: Loaded
+    change: Reordered | Recomputed
+    aim: Aim
+
+    def verify(self) -> None:
+        """See `memplan.answer.Claim`."""
+        if isinstance(self.change, Reordered):
+            verify_order(self.given, self.change)
+        else:
+            verify_recompute(self.given, self.change, costs=self.aim.costs, spill=self.aim.spill)
+
+
+def _load(model: Model, dims: Mapping[str, int] | None = None) -> Loaded:
+    """Return a program, at some sizes if these are given."""
+    if dims is not None and callable(model) and not hasattr(model, "graph_signature"):
+        made = model(**dims)
+        return made if isinstance(made, Loaded) else of_problem(problem_of(made))
+    if isinstance(model, (str, os.PathLike)):
+        return load_model(model, dims=dims, pins=dims is None)
+    return load_model(model)
+
+
+def _replay(loaded: Loaded, step: Step) -> Loaded:
+    """Return a program of another size with the same done to it."""
+    if isinstance(step.change, Reordered):
+        return put_in_order(loaded, step.change.order)
+    if isinstance(step.change, Recomputed):
+        return put_in_order(loaded, step.change.runs)
+    return layouts(loaded, in_place=True)[-1]
+
+
+def _with_order(part: Part, candidate: Candidate | None) -> Part:
+    """Return a part whose plan says in which order its operators run."""
+    changes = () if candidate is None else [step.change for step in candidate.steps]
+    for change in changes:
+        if isinstance(change, (Reordered, Recomputed)):
+            runs = change.order if isinstance(change, Reordered) else change.runs
+            return replace(part, plan=part.plan.with_stats(order=list(runs)))
+    return part

@@ -1,0 +1,65 @@
+"""Again: what is read much later is made again, or moved to another memory and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memplan.answer import Step
+from memplan.errors import PlanError
+from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
+from memplan.levers.writers import Variant, Writer, graph_of
+from memplan.rewrite import Recomputed, find_floor, recompute
+
+__all__ = ["Again", "describe_again"]
+
+
+class Again(Lever):
+    """See the module, and `memplan.rewrite.recompute`."""
+
+    name = "again"
+    needs_goal = True
+
+    def explain_refusal(self, program: Variant, writer: Writer) -> str:
+        """See `Lever`."""
+        if not writer.runs_again:
+            return f"{writer.name}: its runtime runs no copies of operators"
+        return explain_missing(program)
+
+    def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
+        """See `Lever`; it looks for an order by itself, so it begins with the given one."""
+        variant = program.variant
+        if variant.order is not None:
+            return
+        for goal in aim.goals:
+            try:
+                found = recompute(
+                    writer.bare(variant),
+                    goal,
+                    costs=aim.costs,
+                    spill=aim.spill,
+                    timeout=aim.seconds(),
+                    states=aim.states,
+                    pure=aim.pure,
+                )
+            except PlanError:
+                return  # of a smaller goal too
+            if found.gains_nothing or found.share > aim.max_extra + 1e-12:
+                continue
+            step = Step(self.name, found.peak, found.share, describe_again(found), change=found)
+            yield Candidate(
+                writer.put(variant, found),
+                (*program.steps, step),
+                program.extra + found.share,
+            )
+
+    def find_bound(self, program: Variant, made: list[Candidate]) -> int:
+        """See `Lever`: the largest operator, whatever runs when."""
+        return find_floor(graph_of(program))[0]
+
+
+def describe_again(found: Recomputed) -> str:
+    """Return in a few words what runs again, and what is proved of it."""
+    least = f"at least {found.share_of(found.bound):.2%}"
+    proved = "proved: no re-runs cost less" if found.bound == found.extra else least
+    runs = "run" if found.repeated == 1 else "runs"
+    return f"{found.repeated} {runs} more; {proved}"

@@ -1,0 +1,103 @@
+"""What a lever is: it makes programs that compute the same as a given one, in less memory.
+
+A lever is one file with one class, and a row in `memplan.levers.LEVERS`. The pipeline plans what it
+makes, in every scenario and every machine, and takes the best; so a lever knows neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from memplan.answer import Step
+from memplan.levers.writers import Variant, Writer
+from memplan.problem.plan import Plan
+from memplan.rewrite.again import Costs
+from memplan.sources.loaded import explain_bare
+
+__all__ = ["Aim", "Candidate", "Lever", "explain_missing"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a lever is asked for.
+
+    Attributes
+    ----------
+    goals
+        The bytes that a program should need, the most first; empty if as few as possible.
+    in_place
+        Whether operators may write over inputs in the program that is planned in the end.
+    pure
+        See `memplan.reorder`.
+    costs, spill
+        See `memplan.recompute`.
+    max_extra
+        The most work that may be added, as a share of that of the program.
+    states
+        A limit on the work of each search, as in `memplan.reorder`.
+    seconds
+        Returns how long the next search may take; `None` for no limit.
+    """
+
+    goals: tuple[int, ...] = ()
+    in_place: bool = False
+    pure: tuple[str, ...] = ()
+    costs: Costs | None = None
+    spill: str | None = None
+    max_extra: float = float("inf")
+    states: int | None = None
+    seconds: Callable[[], float | None] = field(default=lambda: None)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program that could be planned.
+
+    Attributes
+    ----------
+    variant
+        As a runtime would read it.
+    steps
+        What the levers did.
+    extra
+        The work that they added, as a share of that of the program.
+    plan
+        A plan of it in one arena that a lever found on the way; `None` for most.
+    """
+
+    variant: Variant
+    steps: tuple[Step, ...] = ()
+    extra: float = 0.0
+    plan: Plan | None = None
+
+
+class Lever(Protocol):
+    """Makes other programs that compute the same.
+
+    Attributes
+    ----------
+    name
+        In words, as people ask for it.
+    needs_goal
+        Whether it does nothing without bytes that the program should need.
+    """
+
+    name: str
+    needs_goal: bool = False
+
+    def explain_refusal(self, program: Variant, writer: Writer) -> str:
+        """Return why it can do nothing for a program and its runtime; empty if it can."""
+
+    def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
+        """Yield programs, those first that add the least work."""
+
+    def find_bound(self, program: Variant, made: list[Candidate]) -> int:
+        """Return bytes that no program which this lever makes goes below, in any plan."""
+
+
+def explain_missing(program: Variant) -> str:
+    """Return that a program has no operators; empty if it has."""
+    loaded = program.loaded
+    return "" if loaded.graph is not None else explain_bare(loaded.source)

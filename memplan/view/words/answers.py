@@ -1,0 +1,83 @@
+"""Answers in a terminal: what was minimised, what was done for it, and what lies where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from memplan.answer import Answer, Axis
+from memplan.problem.plan import Status
+from memplan.view.units import exact, percent, plural, seconds
+from memplan.view.words.parts import (
+    Fact,
+    list_facts,
+    make_name,
+    make_table,
+    render_notes,
+)
+
+__all__ = ["describe_answer"]
+
+_SHOWN: Final = 20  # rows of a table
+
+
+def describe_answer(found: Answer) -> RenderableType:
+    """Return all of an answer, for people."""
+    blocks: list[RenderableType] = [list_facts([*_list_facts(found)])]
+    if found.steps:
+        blocks += [Text(), _list_steps(found)]
+    if len(found.parts) > 1:
+        blocks += [Text(), _list_parts(found)]
+    if found.notes:
+        blocks += [Text(), render_notes(found.notes)]
+    return Group(*blocks)
+
+
+def _list_facts(found: Answer) -> Iterator[Fact]:
+    yield "status", str(found.status)
+    for axis in found.axes:
+        yield axis.name, _describe_axis(axis)
+    if found.capacity is not None:
+        peak = found.peak
+        share = "" if peak is None else f", {percent(peak, found.capacity)} used"
+        yield "capacity", f"{exact(found.capacity)}{share}"
+    for part in found.parts:
+        if part.plan.status is Status.INFEASIBLE and part.plan.conflict:
+            yield "conflict", part.plan.describe_conflict()
+    yield "search", f"{seconds(found.seconds)}{', interrupted' * found.interrupted}"
+
+
+def _describe_axis(axis: Axis) -> str:
+    if axis.found is None:
+        return f"no plan; at least {_tell(axis, axis.bound)}"
+    least = "proved" if axis.found == axis.bound else f"at least {_tell(axis, axis.bound)}"
+    return f"{_tell(axis, axis.found)}; {least}{f' {axis.scope}' if axis.scope else ''}"
+
+
+def _tell(axis: Axis, number: float) -> str:
+    """Return a number with its unit."""
+    if axis.unit == "bytes":
+        return exact(int(number))
+    if axis.unit.startswith("share"):
+        return f"{number:.2%}"
+    return f"{number:,}{f' {axis.unit}' if axis.unit else ''}"
+
+
+def _list_steps(found: Answer) -> RenderableType:
+    table = make_table("lever", "program", "needs", "more work", "")
+    for step in found.steps[:_SHOWN]:
+        extra = f"{step.extra:.2%}" if step.extra else ""
+        table.add_row(step.lever, make_name(step.program), exact(step.arena), extra, step.words)
+    return table
+
+
+def _list_parts(found: Answer) -> RenderableType:
+    table = make_table("part", "buffers", "needs", "")
+    for part in found.parts[:_SHOWN]:
+        peak = "no plan" if part.plan.peak is None else exact(part.plan.peak)
+        table.add_row(make_name(part.name), f"{len(part.problem):,}", peak, "")
+    more = len(found.parts) - _SHOWN
+    return Group(table, Text(f"... and {plural(more, 'part')} more")) if more > 0 else table
