@@ -1,7 +1,9 @@
 """The reference of the command line, made of the program itself, so that it cannot be out of date.
 
 The page `reference/commands.md` says where: its line `<!-- commands -->` becomes a section for each
-command with its arguments and options, as `memplan COMMAND --help` knows them.
+command with its arguments and options, as `memplan COMMAND --help` knows them. On any page, a line
+`<!-- options of SOLVER -->` becomes the table of that solver's options, as `memplan solvers SOLVER`
+lists them.
 """
 
 from __future__ import annotations
@@ -11,11 +13,25 @@ from collections.abc import Iterator
 from typing import Any
 
 MARK = "<!-- commands -->"
+OPTIONS = re.compile(r"^<!-- options of (\w+) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the commands where a page asks for them (an event of MkDocs)."""
+    """Put commands, and options of solvers, where a page asks for them (an event of MkDocs)."""
+    markdown = OPTIONS.sub(lambda mark: option_table(mark[1]), markdown)
     return markdown.replace(MARK, commands()) if MARK in markdown else markdown
+
+
+def option_table(solver: str) -> str:
+    """Return the table of a solver's options; `exact` has those of `prover` too, not told again."""
+    from memplan.solvers import registry
+
+    prover = registry.SOLVERS["prover"].options
+    lines = [f"| option of `{solver}` | default | means |", "|---|---|---|"]
+    for name, default, says in registry.options_of(solver):
+        if solver != "exact" or name not in prover:
+            lines.append(f"| `{name}` | {default} | {says} |")
+    return "\n".join(lines)
 
 
 def commands() -> str:

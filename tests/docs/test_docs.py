@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
 import re
@@ -189,34 +190,23 @@ def test_commands_are_told_as_they_are() -> None:
     assert "### memplan-lab learn train { #memplan-lab-learn-train }" in text
 
 
-def options_told() -> dict[str, list[str]]:
-    """Return the rows of each table of options, by the solver that its heading names."""
-    tables = re.findall(
-        r"^\| option of `(\w+)` \| default \| means \|\n\|---\|---\|---\|\n((?:\|.*\n)*)",
-        "\n".join(page.read_text() for page in sorted(DOCS.glob("*.md"))),
-        re.MULTILINE,
-    )
-    assert len(tables) == len(dict(tables)), "a solver has two tables"
-    return {solver: rows.splitlines() for solver, rows in tables}
+def test_each_solver_of_the_core_has_a_table_of_its_options(site: Site) -> None:
+    """Tests that the pages ask for each table once, and that one is made of the registry.
 
-
-def test_options_are_told_as_they_are() -> None:
-    """Tests name, default and sentence of each option in the documents against the registry.
-
-    `exact` and `auto` have the options of other solvers too, which are not told again, and
-    `many_objects` has those of `single_object`.
+    `auto` has the options of its parts, and `many_objects` has those of `single_object`.
     """
-    told = options_told()
-    prover = registry.SOLVERS["prover"].options
+    pattern = hook("cli_reference").OPTIONS
+    pages = [page.read_text() for page in DOCS.glob("*.md")]
+    asked = [name for page in pages for name in pattern.findall(page)]
     solvers = {name for name, solver in registry.SOLVERS.items() if solver.core and solver.options}
-    assert told.keys() == solvers - {"auto", "many_objects"}
-    for solver, rows in told.items():
-        expected = [
-            f"| `{name}` | {default} | {says} |"
-            for name, default, says in registry.options_of(solver)
-            if solver != "exact" or name not in prover
-        ]
-        assert rows == expected, "\n".join(["the table should be", *expected])
+    assert sorted(asked) == sorted(solvers - {"auto", "many_objects"})
+    page = (site.folder / "solvers.html").read_text()
+    for name, _, says in registry.options_of("prover"):
+        assert f">{name}</" in page
+        assert html.escape(says, quote=False) in page
+    table = hook("cli_reference").option_table("exact").splitlines()
+    assert "| `nogoods` | on | remember refuted subproblems and compare by dominance |" in table
+    assert not any(row.startswith("| `learning`") for row in table)
 
 
 def test_the_study_switches_off_what_there_is() -> None:
