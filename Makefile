@@ -28,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 NATIVE := pyproject.toml lab/pyproject.toml CMakeLists.txt $(shell find core bindings -path core/tests -prune -o -type f -print)
-CXX_FILES := $(shell find core bindings examples lab playground memplan/runtime tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
+CXX_FILES := $(shell find core bindings examples lab playground memplan/extensions tests/native -name '*.h' -o -name '*.cpp' -o -name '*.c')
 PYTHON_FILES := conftest.py core/onefile.py playground memplan lab tests examples docs/_hooks
 
 .PHONY: help setup demo quick test deep newcomers check check-python check-format check-core check-clang check-embed check-onefile check-wasm onefile playground bench study docs dist pins format clean

@@ -169,7 +169,7 @@ std::optional<std::int64_t> effective_size(const Row& below, const Row& above) {
 }  // namespace
 
 void bind_compat(nb::module_& m) {
-  nb::class_<CompatSolver>(m, "CompatSolver", "The solver of memplan.compat.minimalloc.")
+  nb::class_<CompatSolver>(m, "CompatSolver", "The solver of memplan.extensions.minimalloc.")
       .def(nb::init<double, std::map<std::string, bool>, std::vector<std::string>>(), "seconds"_a,
            "switches"_a, "orders"_a)
       .def("solve", &CompatSolver::solve, "rows"_a, "capacity"_a,

@@ -1,4 +1,4 @@
-// The library of the compat header, for memplan.compat.
+// The library of the compat header, for memplan.extensions.minimalloc.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -25,9 +25,9 @@ import torch
 from torch import nn
 
 import memplan
+from memplan.extensions.slab import cuda, record
+from memplan.extensions.streams import StreamRunner, capture_inference
 from memplan.formats import load_trace
-from memplan.runtime.torch import cuda, record
-from memplan.runtime.torch.streams import StreamRunner, capture_inference
 
 
 class Branches(nn.Module):

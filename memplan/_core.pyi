@@ -498,7 +498,7 @@ def choose(start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
     """
 
 class CompatSolver:
-    """The solver of memplan.compat.minimalloc."""
+    """The solver of memplan.extensions.minimalloc."""
 
     def __init__(self, seconds: float, switches: Mapping[str, bool], orders: Sequence[str]) -> None: ...
 

@@ -20,13 +20,13 @@ from memplan.memories.accesses import Times
 from memplan.notes import Note
 from memplan.pipeline import Arranged, Writer, arrange
 from memplan.rewrite.bands import MAX_EXTRA
+from memplan.runtimes.choosing import choose_writer
+from memplan.runtimes.memories import Housed, house
+from memplan.runtimes.tflm.read.boards import Board, find_board
 from memplan.sizes import parse_size
 from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
-from memplan.sources.tflite.boards import Board, find_board
-from memplan.targets import choose_writer
-from memplan.targets.memories import Housed, house
 
 __all__ = ["FittedMemories", "find_fit", "fit", "fit_memories"]
 

@@ -28,12 +28,13 @@ from memplan.solvers.refereed import find_plan
 from memplan.solvers.stopping import is_asked, is_stopped, stoppable
 from memplan.sources import Loaded, detect, lay_out_again, load, of_problem
 from memplan.sources.loaded import note_limit
+from memplan.sources.measuring import import_runtime
 from memplan.sources.options import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = [
     "Planned",
@@ -321,9 +322,9 @@ def hold_capacity(
     """Return a TFLite model whose whole arena in TFLM has a capacity; any other as it is."""
     if capacity is None or loaded.source != "tflite":
         return loaded
-    from memplan.yardsticks import tflite_micro_arena
-
-    return tflite_micro_arena.hold_capacity(loaded, Path(path), capacity, board)
+    tflm = import_runtime("tflite", "arena")
+    held: Loaded = tflm.hold_capacity(loaded, Path(path), capacity, board)
+    return held
 
 
 def settle_sizes(
@@ -344,9 +345,7 @@ def settle_sizes(
         note.code is not Code.SHAPE_OVERRIDDEN for note in loaded.notes
     ):
         return loaded
-    from memplan.yardsticks import onnxruntime
-
-    settled = onnxruntime.settle(Path(path), options)
+    settled = import_runtime("onnx", "measure").settle(Path(path), options)
     if settled is None:
         return loaded
     other = read(dims={**options.dims, **settled.dims})

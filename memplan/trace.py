@@ -1,6 +1,6 @@
 """What a program allocated while it ran: every request, its time, and the operator that made it.
 
-A trace comes from a recorder (`memplan.runtime.torch.record`, or a snapshot of the CUDA caching
+A trace comes from a recorder (`memplan.extensions.slab.record`, or a snapshot of the CUDA caching
 allocator). It has an entry for every allocation, in the order of their starts. Every allocation
 and every release is one step of time:
 

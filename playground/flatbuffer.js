@@ -1,4 +1,4 @@
-// FlatBuffers, read with every offset checked, as `memplan.sources.tflite.flatbuffer` does.
+// FlatBuffers, read with every offset checked, as `memplan.runtimes.tflm.read.flatbuffer` does.
 //
 //     table ──► -soffset ──► vtable: [its bytes][the table's bytes][offset of field 0][of field 1]...
 

@@ -1,4 +1,4 @@
-// ONNX models that store the shape of every tensor, by the rules of `memplan.sources.onnx`.
+// ONNX models that store the shape of every tensor, by the rules of `memplan.runtimes.onnx.read`.
 //
 // `ONNX`, which the build writes, has the bits of elements by type, and the operators whose results
 // share memory with an input or are known before the run.

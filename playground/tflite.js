@@ -1,4 +1,4 @@
-// TFLite models as TensorFlow Lite Micro runs them, by the rules of `memplan.sources.tflite`.
+// TFLite models as TensorFlow Lite Micro runs them, by the rules of `memplan.runtimes.tflm.read`.
 //
 // `TFLITE`, which the build writes, has the names of operators, the bytes of elements by type, and
 // the operators that TFLM has kernels for.

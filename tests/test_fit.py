@@ -19,10 +19,10 @@ from memplan.pipeline import Comparison, Plain, Variant, Written, arrange, plan_
 from memplan.pipeline.run import Run
 from memplan.planning import Planned
 from memplan.rewrite import find_floor
+from memplan.runtimes.c.writer import CHeader
 from memplan.sizes import parse_size, require_unit, write_size
 from memplan.sources import of_graph
 from memplan.sources.graph_json import write_graph
-from memplan.targets.c_writer import CHeader
 
 MOBILE = Path("examples/models/mobile.tflite")
 

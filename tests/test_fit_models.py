@@ -15,11 +15,11 @@ from tflite_models import model_named
 
 import memplan as mp
 from memplan.pipeline import arrange
+from memplan.runtimes.choosing import choose_writer
+from memplan.runtimes.onnx import measure as onnxruntime
+from memplan.runtimes.tflm.write import minimal_arena
 from memplan.sources import load
 from memplan.sources.options import Options
-from memplan.targets import choose_writer
-from memplan.targets.tflite_micro import minimal_arena
-from memplan.yardsticks import onnxruntime
 
 onnx = pytest.importorskip("onnx")
 int8_networks = pytest.importorskip("memplan_lab.bench.int8_networks")

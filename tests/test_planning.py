@@ -19,13 +19,13 @@ from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.planning import PlanningInterrupted, layout_of, layouts, plan_model
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
+from memplan.runtimes.tflm.read.graph import find_folded
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
+from memplan.runtimes.tflm.read.model import load as stored
+from memplan.runtimes.tflm.write.planning import find_offsets
 from memplan.solvers import Budget, Interrupted
 from memplan.sources import Loaded, of_graph
 from memplan.sources.graph_json import write_graph
-from memplan.sources.tflite.graph import find_folded
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
-from memplan.sources.tflite.model import load as stored
-from memplan.targets.tflite_micro.planning import find_offsets
 
 pytestmark = pytest.mark.slow
 

@@ -20,9 +20,9 @@ from memplan.errors import PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.states import State, find_states
 from memplan.planning import layout_of, place_states
+from memplan.runtimes.c.header import write_header
 from memplan.sources import Loaded, of_graph
 from memplan.sources.graph_json import write_graph
-from memplan.targets.c_header import write_header
 from memplan.together import Together, plan_together
 
 COMPILERS = {"c": ("gcc", "clang"), "c++": ("g++", "clang++")}

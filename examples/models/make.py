@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 from torch import nn
 
 from memplan.graph import Kind
+from memplan.runtimes.torch.read import graph_of
 from memplan.sources.graph_json import write_graph
-from memplan.sources.torch_export import graph_of
 
 HERE = Path(__file__).parent
 

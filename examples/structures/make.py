@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from memplan.graph import Graph, Kind
+from memplan.runtimes.torch.read import graph_of
 from memplan.sources.graph_json import write_graph
-from memplan.sources.torch_export import graph_of
 from memplan_lab.bench.models import MODELS
 
 NETWORKS = ("resnet50", "bert_base")

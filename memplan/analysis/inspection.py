@@ -22,7 +22,6 @@ from memplan.rewrite.again import Limits
 from memplan.solvers import Bound
 from memplan.solvers.refereed import NODES, quick_plan
 from memplan.solvers.stopping import stoppable
-from memplan.sources.cuda_snapshot import ALIGNMENT
 from memplan.sources.loaded import Failure, Figure, Loaded, of_problem
 
 __all__ = ["NODES", "Inspection", "Refusal", "Trial", "inspect"]
@@ -250,7 +249,7 @@ def _choose_failures(loaded: Loaded) -> list[Failure]:
 def _examine(problem: Problem, failure: Failure, plan_of: Callable[[Problem], Plan]) -> Refusal:
     """Find out what held the memory at a request that was refused, and what a plan would need."""
     time = failure.time
-    asked = Buffer("request", time, time + 1, failure.asked, alignment=ALIGNMENT)
+    asked = Buffer("request", time, time + 1, failure.asked, alignment=failure.alignment)
     before = [buffer for buffer in problem.buffers if buffer.start <= time]
     live = sorted(
         (each for each in before if each.end > time), key=lambda each: (-each.size, each.id)

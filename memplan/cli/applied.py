@@ -12,7 +12,7 @@ from memplan.cli import output
 if TYPE_CHECKING:
     from memplan.notes import Note
     from memplan.planning import Planned
-    from memplan.targets.tflite_micro import Applied
+    from memplan.runtimes.tflm.write import Applied
 
 
 def require_offsets(found: Planned) -> None:
@@ -48,7 +48,7 @@ def show(
 ) -> None:
     """Say what was written, what it needs, and what was assumed."""
     from memplan.errors import listed
-    from memplan.sources.tflite.boards import tell_unknown
+    from memplan.runtimes.tflm.read.boards import tell_unknown
     from memplan.view.units import exact, plural
 
     plan = chosen.plan

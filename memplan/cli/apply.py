@@ -15,7 +15,7 @@ from memplan.cli.inputs import is_copy, keep
 if TYPE_CHECKING:
     from memplan.planning import Planned
     from memplan.problem.plan import Plan
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.read.boards import Board
 
 NAME = "apply"
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc")
@@ -228,8 +228,8 @@ def _write_plan(
 
     model, header, shim = asked["--output"], asked["--c-header"], asked["--shim"]
     if model and detect(input) == "tflite":
-        from memplan.sources.tflite.model import load
-        from memplan.targets.tflite_micro import require_library
+        from memplan.runtimes.tflm.read.model import load
+        from memplan.runtimes.tflm.write import require_library
 
         require_library(load(Path(input)))
     tflite = bool(model or shim)
@@ -241,7 +241,7 @@ def _write_plan(
         stored = chosen.plan
         if reading_options.alignment > 1:
             stored = _plan_of_file(input, chosen, pins=reading_options.pins, board=board)
-        from memplan.targets.tflite_micro import patch
+        from memplan.runtimes.tflm.write import patch
 
         target = Path(model or shim or "")
         allowed = reading_options.allow_refused
@@ -257,13 +257,13 @@ def _write_plan(
         if model:
             outputs[model] = data
     if shim:
-        from memplan.targets.tflite_micro import shim_header
+        from memplan.runtimes.tflm.write import shim_header
 
         outputs[shim] = shim_header(
             Path(input), stored, name or "memory_plan", board=board
         ).encode()
     if header:
-        from memplan.targets.c_header import write_header
+        from memplan.runtimes.c.header import write_header
 
         outputs[header] = write_header(chosen.loaded, chosen.plan, name=name).encode()
     notes = chosen.notes if applied is None else applied.notes
@@ -297,7 +297,7 @@ def _make_plan(
         )
     given = formats.load_plan(plan) if plan else None
     if given is not None and tflite:
-        from memplan.targets.tflite_micro import plan_file
+        from memplan.runtimes.tflm.write import plan_file
 
         found = plan_file(Path(input), given, board=board)
         reading.refuse_notes(input, found.notes if model.strict else ())
@@ -326,7 +326,7 @@ def _write_paths(
     """Write one header with the plans of several paths."""
     from memplan import formats
     from memplan.paths import plan_paths
-    from memplan.targets.c_paths import write_paths_header
+    from memplan.runtimes.c.paths import write_paths_header
     from memplan.view.words import paths as words
 
     loaded = reading.read_input(input, model=model)

@@ -13,7 +13,7 @@ from memplan.cli.applied import join_notes, show, show_notes
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged, Writer
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.read.boards import Board
 
 
 def write_arranged(
@@ -85,10 +85,10 @@ def _choose_writer(
 ) -> Writer:
     """Return the writer of a file, or of a header of any program."""
     if header:
-        from memplan.targets.c_writer import CHeader
+        from memplan.runtimes.c.writer import CHeader
 
         return CHeader(reading.read_input(input, model=model, board=board), input, prefix=name)
-    from memplan.targets import choose_writer
+    from memplan.runtimes.choosing import choose_writer
 
     asked = replace(model.reading(), board=board)
     return choose_writer(

@@ -51,12 +51,12 @@ def command(
     output.check_output(out, input)
     form = output.choose_drawing(out, input)
 
-    from memplan import yardsticks
     from memplan.rewrite.bands import find_frontier
+    from memplan.sources import measuring
 
     loaded, uncut = load_program(input, options.Model(dim))
     found = find_frontier(uncut)
-    beside, notes = yardsticks.find_beside(loaded.source, Path(input)), loaded.notes
+    beside, notes = measuring.find_beside(loaded.source, Path(input)), loaded.notes
     if as_json:
         record = None if beside is None else asdict(beside)
         added = {"beside": record, "notes": [asdict(note) for note in notes]}
@@ -89,8 +89,8 @@ def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
     """
     from memplan.errors import MemplanError
     from memplan.graph.pictures import UNKNOWN_ROWS
+    from memplan.runtimes.choosing import choose_writer
     from memplan.sources import detect
-    from memplan.targets import choose_writer
 
     kind = detect(input)
     writer = choose_writer(Path(input), options=model.reading(), fused=False)

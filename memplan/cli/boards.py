@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from memplan.analysis.inspection import Inspection
-    from memplan.sources.tflite.boards import Board
-    from memplan.yardsticks.board_arena import BoardArena
+    from memplan.runtimes.tflm.board_arena import BoardArena
+    from memplan.runtimes.tflm.read.boards import Board
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ _PLAIN: dict[str, Any] = {
 
 def compute(path: Path, found: Inspection, board: Board) -> Needs:
     """Return what a model needs on a board, without a plan and with the one that was found."""
-    from memplan.sources.tflite.model import load
-    from memplan.targets.tflite_micro.planning import find_offsets
-    from memplan.yardsticks.board_arena import compute_arena
+    from memplan.runtimes.tflm.board_arena import compute_arena
+    from memplan.runtimes.tflm.read.model import load
+    from memplan.runtimes.tflm.write.planning import find_offsets
 
     model, layout = load(path), found.loaded.layout
     given = compute_arena(model, board)

@@ -127,7 +127,7 @@ def _write(found: Envelope, out: str, what: str) -> tuple[str, ...]:
         return formats.save(found.plan, out)
     if what == "header":
         from memplan.formats import write_text
-        from memplan.targets.c_sizes import write_sizes_header
+        from memplan.runtimes.c.sizes import write_sizes_header
 
         write_text(out, write_sizes_header(found, name=Path(out).stem))
     else:

@@ -14,8 +14,8 @@ from memplan.cli import options, output, reading
 if TYPE_CHECKING:
     from memplan.memories import Assigned, Memory, Stretch
     from memplan.problem.plan import Plan
+    from memplan.runtimes.tflm.read.boards import Board
     from memplan.sources import Loaded
-    from memplan.sources.tflite.boards import Board
 
 __all__ = [
     "Memories",
@@ -174,8 +174,8 @@ def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
     from pathlib import Path
 
     from memplan.notes import Code, Note
-    from memplan.sources.tflite.boards import tell_unknown
-    from memplan.yardsticks.tflite_micro_arena import find_beside
+    from memplan.runtimes.tflm.arena import find_beside
+    from memplan.runtimes.tflm.read.boards import tell_unknown
 
     beside = find_beside(Path(input), board)
     text = (

@@ -13,9 +13,9 @@ import typer
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
+    from memplan.runtimes.tflm.read.boards import Board
     from memplan.sources import Loaded
     from memplan.sources.options import Options as ModelOptions
-    from memplan.sources.tflite.boards import Board
 
 
 class PlanFormat(StrEnum):
@@ -522,7 +522,7 @@ class OnBoard:
         """Return the board; `None` if none is named."""
         if self.board is None and self.kernels is None:
             return None
-        from memplan.sources.tflite.boards import find_board
+        from memplan.runtimes.tflm.read.boards import find_board
 
         return find_board(self.board, self.kernels)
 

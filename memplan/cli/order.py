@@ -35,8 +35,8 @@ def command(
     """
     loaded = reading.read_input(input, model)
 
-    from memplan import yardsticks
     from memplan.rewrite import reorder
+    from memplan.sources import measuring
 
     found = reorder(
         loaded,
@@ -45,7 +45,7 @@ def command(
         states=states,
         pure=pure or (),
     )
-    beside = yardsticks.find_beside(loaded.source, Path(input)) if model.runtime else None
+    beside = measuring.find_beside(loaded.source, Path(input)) if model.runtime else None
     if as_json:
         record = None if beside is None else asdict(beside)
         output.line(output.make_json(_summary(found) | {"beside": record}))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from memplan.problem import Problem
     from memplan.problem.plan import Plan
     from memplan.rewrite import Recomputed, Reordered
+    from memplan.runtimes.torch.measure.run import Measured
     from memplan.sources import Figure, Loaded
-    from memplan.yardsticks.torch_run import Measured
 
 NAME = "plan"
 EXAMPLES = (

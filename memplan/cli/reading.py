@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from memplan.graph import Graph, Kind
     from memplan.notes import Note
     from memplan.problem.plan import Plan
+    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.runtimes.torch.measure.run import Measured
     from memplan.sources import Figure, Loaded
-    from memplan.sources.tflite.boards import Board
-    from memplan.yardsticks.torch_run import Measured
 
 
 PLAN_SUFFIX: Final = ".plan.json"  # of the files in a folder of plans
@@ -44,7 +44,7 @@ def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Me
         )
     if model.include or model.exclude:
         raise typer.BadParameter("leave out --include and --exclude", param_hint=hint)
-    from memplan.yardsticks.torch_run import measure_file
+    from memplan.runtimes.torch.measure.run import measure_file
 
     found = measure_file(Path(path), model.reading())
     notes = found.make_notes()
@@ -64,12 +64,12 @@ def ask_runtime(
     """
     if loaded.graph is None:
         return loaded, ()
-    from memplan import yardsticks
+    from memplan.sources import measuring
 
     asked = replace(model.reading(), board=board)
-    figure = yardsticks.measure(loaded.source, Path(path), asked)
+    figure = measuring.measure(loaded.source, Path(path), asked)
     figures = () if figure is None else (figure,)
-    notes = yardsticks.join_notes(loaded.notes, figures)
+    notes = measuring.join_notes(loaded.notes, figures)
     refuse_notes(path, notes if model.strict else ())
     return replace(loaded, notes=notes), figures
 

@@ -9,7 +9,7 @@ import typer
 from memplan.cli import options, output
 
 if TYPE_CHECKING:
-    from memplan.runtime.torch import Recording
+    from memplan.runtimes.torch.record import Recording
 
 NAME = "record"
 EXAMPLES = (
@@ -63,8 +63,8 @@ def command(
 
     from memplan import formats
     from memplan.errors import FormatError
-    from memplan.runtime.torch import record
-    from memplan.runtime.torch.recorder import make_arguments
+    from memplan.runtimes.torch.record import record
+    from memplan.runtimes.torch.record.recorder import make_arguments
 
     file = script.Script(path)
     model, inputs, trains = file.model(name)
@@ -106,8 +106,8 @@ def _show(trace: Recording) -> None:
 
 
 def _show_graph(trace: Recording, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    from memplan.runtimes.torch.measure import allocations as ir_level
     from memplan.view.words.parts import make_name, make_table
-    from memplan.yardsticks import ir_level
 
     rows = ir_level.compare(ir_level.export(trace.model, args, kwargs), trace)
     table = make_table("operator", "in the graph", "bytes", "recorded", "bytes")

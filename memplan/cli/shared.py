@@ -14,8 +14,8 @@ from memplan.cli import options, output, reading
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan, Shared
     from memplan.referee import Tenant
+    from memplan.runtimes.tflm.read.boards import Board
     from memplan.sources import Loaded
-    from memplan.sources.tflite.boards import Board
 
 __all__ = ["verify", "verify_beside"]
 

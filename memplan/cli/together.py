@@ -12,9 +12,9 @@ import typer
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.board_arena import BoardArena
+    from memplan.runtimes.tflm.read.boards import Board
     from memplan.together import Together as Planned
-    from memplan.yardsticks.board_arena import BoardArena
 
 __all__ = ["Together", "run"]
 
@@ -121,7 +121,7 @@ def run(
     if as_json:
         output.line(output.make_json(_summarise(found, files, beside)))
     elif not quiet:
-        from memplan.sources.tflite.boards import tell_unknown
+        from memplan.runtimes.tflm.read.boards import tell_unknown
         from memplan.view.words import parts, together
 
         output.console().print(together.describe_together(found))
@@ -143,7 +143,7 @@ def _find_beside(inputs: Sequence[str], board: Board) -> list[BoardArena]:
     """Return the arena of each program, of which TFLM keeps a part beside the shared one."""
     from pathlib import Path
 
-    from memplan.yardsticks.board_arena import compute_arena
+    from memplan.runtimes.tflm.board_arena import compute_arena
 
     return [compute_arena(Path(each), board) for each in inputs]
 

@@ -2,7 +2,7 @@
 
 The values of a dimension are runs, each from a first value to a last one in equal steps; runs and
 conditions together say which sizes are of a range. `Range.contains` evaluates them here, and
-`memplan.targets.c_sizes` writes the same ones in C.
+`memplan.runtimes.c.sizes` writes the same ones in C.
 """
 
 from __future__ import annotations

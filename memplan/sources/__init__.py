@@ -27,7 +27,7 @@ from memplan.sources.loaded import (
 from memplan.sources.options import Options
 
 if TYPE_CHECKING:
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = [
     "Failure",
@@ -48,15 +48,15 @@ _HEAD = 4096  # bytes at the beginning of a file from which a source recognises 
 
 # They are asked in this order; those that recognise their files for certain come first.
 _SOURCES = {
-    "tflite": "memplan.sources.tflite",
-    "torch": "memplan.sources.torch_export",
-    "cuda-snapshot": "memplan.sources.cuda_snapshot",
+    "tflite": "memplan.runtimes.tflm.read",
+    "torch": "memplan.runtimes.torch.read",
+    "cuda-snapshot": "memplan.extensions.cuda_snapshot",
     "trace": "memplan.sources.trace_json",
     "graph": "memplan.sources.graph_json",
-    "openvino": "memplan.sources.openvino",
-    "xla": "memplan.sources.xla",
-    "ggml-events": "memplan.sources.ggml_events",
-    "onnx": "memplan.sources.onnx",
+    "openvino": "memplan.extensions.openvino",
+    "xla": "memplan.extensions.xla",
+    "ggml-events": "memplan.extensions.ggml",
+    "onnx": "memplan.runtimes.onnx.read",
 }
 # Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.
 _WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx", "openvino"})
@@ -112,7 +112,7 @@ def load(
         with the most bytes.
     board
         The board on which a TFLite model will run: "cortex-m4", "esp32-s3", or a
-        `memplan.sources.tflite.boards.Board`. The scratch of its kernels is planned then.
+        `memplan.runtimes.tflm.read.boards.Board`. The scratch of its kernels is planned then.
 
     Returns
     -------
@@ -132,9 +132,8 @@ def load(
         dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part, fused
     )
     if board is not None:
-        from memplan.sources.tflite.boards import find_board
-
-        options = replace(options, board=find_board(board))
+        boards = import_module("memplan.runtimes.tflm.read.boards")
+        options = replace(options, board=boards.find_board(board))
     if not isinstance(path, (str, os.PathLike)):
         if board is not None:
             raise MemplanError("a program in memory runs on no board; only TFLite models do")

@@ -94,7 +94,7 @@ _LOGS: Final = (
         (
             "plan the exported program, or use memplan as the planner when the program is made:",
             "memplan plan model.pt2",
-            "planning = MemoryPlanningPass(memplan.targets.executorch.planner())",
+            "planning = MemoryPlanningPass(memplan.extensions.executorch.planner())",
         ),
     ),
     (

@@ -147,7 +147,7 @@ _FORMATS: Final = (
         "an ExecuTorch program, whose memory is already planned",
         (
             "use memplan as the planner when the program is made:",
-            "planning = MemoryPlanningPass(memplan.targets.executorch.planner())",
+            "planning = MemoryPlanningPass(memplan.extensions.executorch.planner())",
             "edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))",
         ),
     ),

@@ -83,6 +83,8 @@ class Failure:
         The bytes that the allocator of the run held then, used or not.
     place
         The line of the user's code that asked, as far as known.
+    alignment
+        The bytes of which every address of the allocator is a multiple.
     """
 
     time: int
@@ -90,6 +92,7 @@ class Failure:
     free: int
     reserved: int
     place: str = ""
+    alignment: int = 1
 
     @property
     def room(self) -> int:
@@ -196,7 +199,7 @@ class Loaded:
     trace
         The recorded run, if the source is one; the problem has a buffer for each of its `planned`.
     figures
-        The needs of other planners that are in the file; `memplan.yardsticks` measures others.
+        The needs of other planners that are in the file; `sources.measuring` measures others.
     notes
         What was left out or assumed, and a user can change.
     in_place

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memplan.graph import Kind
 
 if TYPE_CHECKING:
-    from memplan.sources.tflite.boards import Board
+    from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = ["Options"]
 

@@ -1,4 +1,4 @@
-"""Traces that memplan recorded (`memplan record`, `memplan.runtime.torch.record`)."""
+"""Traces that memplan recorded (`memplan record`, `memplan.extensions.slab.record`)."""
 
 from __future__ import annotations
 

@@ -181,9 +181,9 @@ def test_what_is_beside_the_plan_may_be_unknown(
     network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that it is never taken for nothing where TFLM cannot be asked."""
-    from memplan.yardsticks import tflite_micro_arena
+    from memplan.runtimes.tflm import arena
 
-    monkeypatch.setattr(tflite_micro_arena, "ask", lambda path: None)
+    monkeypatch.setattr(arena, "ask", lambda path: None)
     assert main(["order", str(network)]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "beside the plan unknown: tflite-micro is not installed" in words
@@ -258,7 +258,7 @@ def test_graphs_without_bands(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_a_program_of_pytorch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a `.pt2` has the frontier that `fx_bands` finds for the program in memory."""
     torch: Any = pytest.importorskip("torch")
-    from memplan.targets import fx_bands
+    from memplan.runtimes.torch.write import apply as fx_bands
 
     layers = [torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 1, 3)]
     x = torch.randn(1, 3, 48, 32)

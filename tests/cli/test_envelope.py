@@ -13,7 +13,7 @@ from tflite_models import Writer, floats
 
 import memplan as mp
 from memplan.cli import main
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
 
 MODEL = str(Path(__file__).parents[2] / "examples" / "models" / "branches.onnx")
 

@@ -12,10 +12,9 @@ import pytest
 from small_programs import training_step
 from tflite_models import Writer, chain
 
-from memplan import yardsticks
 from memplan.cli import main
 from memplan.graph import Block, Graph, Kind, Operator, Tensor
-from memplan.sources import Figure
+from memplan.sources import Figure, measuring
 from memplan.sources.graph_json import write_graph
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +134,7 @@ def test_what_the_runtime_needs(
         asked.append(source)
         return Figure("runtime 1.2", 160, "measured", "with scratch")
 
-    monkeypatch.setattr(yardsticks, "measure", measure)
+    monkeypatch.setattr(measuring, "measure", measure)
     lines = told(capsys, net)
     assert "runtime 160 200.0 % measured, version 1.2, with scratch" in lines
     (figure,) = summary(capsys, net)["runtimes"]

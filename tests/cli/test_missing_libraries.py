@@ -13,10 +13,10 @@ import memplan as mp
 from memplan import _core, extras, formats
 from memplan.cli import main
 from memplan.cli.script import Script
+from memplan.runtimes.tflm import read as tflite
+from memplan.runtimes.tflm.write import apply, apply_in_bands, folding
 from memplan.solvers import native
 from memplan.solvers.registry import SOLVERS
-from memplan.sources import tflite
-from memplan.targets.tflite_micro import apply, apply_in_bands, folding
 
 MODELS = Path("examples/models")
 TFLITE = str(MODELS / "mobile.tflite")
@@ -138,7 +138,11 @@ def test_a_solver_without_its_library_is_named_first(
 
 def test_functions_name_a_missing_library_first(hide: Hide, tmp_path: Path) -> None:
     """Tests the functions of targets, on what could not be read if they tried."""
-    from memplan.targets import executorch, fx, fx_bands, onnx, onnx_bands
+    from memplan.extensions import executorch
+    from memplan.runtimes.onnx.write import apply as onnx_bands
+    from memplan.runtimes.onnx.write import writer as onnx
+    from memplan.runtimes.torch.write import apply as fx_bands
+    from memplan.runtimes.torch.write import writer as fx
 
     hide("onnx", "torch", "executorch", "tflite_micro")
     model, out = Path(ONNX), tmp_path / "out"

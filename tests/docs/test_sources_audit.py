@@ -125,7 +125,7 @@ def test_a_command_shows_what_the_page_says(
     """Tests that each command succeeds, and prints what shows its items."""
     if "slab.py" in command or "batches.py" in command:
         from memplan.errors import MemplanError
-        from memplan.runtime.torch.extension import load
+        from memplan.extensions.slab.extension import load
 
         try:
             load()

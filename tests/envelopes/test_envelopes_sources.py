@@ -9,7 +9,7 @@ import pytest
 from tflite_models import Writer, floats
 
 import memplan as mp
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
 
 
 def hold_against_plans(path: Path, found: mp.Envelope, sizes: list[dict[str, int]]) -> None:

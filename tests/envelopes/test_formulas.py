@@ -16,7 +16,7 @@ from memplan.envelopes import Range, formulas, reading
 from memplan.errors import MemplanError
 from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
-from memplan.sources.onnx import sizes_formulas
+from memplan.runtimes.onnx.read import sizes_formulas
 
 Make = Callable[[Mapping[str, int]], Graph]
 

@@ -25,7 +25,8 @@ import openvino_models
 
 from memplan import Problem, formats, sources
 from memplan.apart.penalties import take_penalties
-from memplan.compat import minimalloc
+from memplan.extensions import cuda_snapshot, minimalloc, openvino, xla
+from memplan.extensions import ggml as ggml_events
 from memplan.files import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
@@ -33,16 +34,12 @@ from memplan.memories.text import parse_memories
 from memplan.problem import Buffer
 from memplan.problem.plan import Plan
 from memplan.referee import verify_proof
+from memplan.runtimes.onnx import read as onnx_source
+from memplan.runtimes.tflm import read as tflite
+from memplan.runtimes.torch import read as torch_export
 from memplan.sources import (
-    cuda_snapshot,
-    ggml_events,
     graph_json,
-    openvino,
-    tflite,
-    torch_export,
-    xla,
 )
-from memplan.sources import onnx as onnx_source
 from memplan.sources.loaded import of_graph
 from memplan.sources.options import Options
 
@@ -578,7 +575,7 @@ def _report() -> str:
 def _tflites() -> list[bytes]:
     from tflite_models import Writer, chain
 
-    from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+    from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 
     one = TensorInfo("x", "float32", (1, 4))
     flag = TensorInfo("c", "bool", (1,))

@@ -277,7 +277,7 @@ def _xla_report() -> bytes:
 
 def _xla(values: int, users: int, step: int) -> bytes:
     """Return a dump of values that one instruction makes and many read."""
-    from memplan.sources.xla.schema import hlo_proto
+    from memplan.extensions.xla.schema import hlo_proto
 
     hlo = hlo_proto()()
     hlo.hlo_module.name = "module"

@@ -13,9 +13,9 @@ pytest.importorskip("onnx")
 import onnx
 
 from memplan.graph import Graph, lay_out
+from memplan.runtimes.onnx.read import read
+from memplan.runtimes.onnx.read.protos import bytes_of
 from memplan.sources.loaded import Loaded
-from memplan.sources.onnx import read
-from memplan.sources.onnx.protos import bytes_of
 from memplan.sources.options import Options
 
 FLOAT = onnx.TensorProto.FLOAT

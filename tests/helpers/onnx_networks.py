@@ -22,10 +22,10 @@ from onnx_models import model, node, value
 
 from memplan.errors import MemplanError
 from memplan.rewrite.bands import Region, Uncut, cut
-from memplan.sources.onnx import read_bytes
+from memplan.runtimes.onnx.read import read_bytes
+from memplan.runtimes.onnx.write import apply as target
+from memplan.runtimes.onnx.write.bands import write_bands
 from memplan.sources.options import Options
-from memplan.targets import onnx_bands as target
-from memplan.targets._onnx_bands import write_bands
 
 PATIENCE = 20  # seconds of one network
 OPSETS = (9, 11, 13, 17, 18, 19, 20, 21, 22)

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from memplan.errors import MemplanError  # noqa: E402
-from memplan.runtime.torch import Slab, record  # noqa: E402
-from memplan.runtime.torch.extension import load  # noqa: E402
+from memplan.extensions.slab import Slab, record  # noqa: E402
+from memplan.extensions.slab.extension import load  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
 
 nn = torch.nn

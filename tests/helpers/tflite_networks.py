@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from memplan.sources.tflite.model import IDENTIFIER
+from memplan.runtimes.tflm.read.model import IDENTIFIER
 
 flatbuffers = pytest.importorskip("flatbuffers")
 schema: Any = pytest.importorskip("tflite_micro.tensorflow.lite.micro.python.schema_py_generated")

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from memplan.sources.tflite.names import ELEMENT_TYPES, OPERATORS
-from memplan.sources.tflite.refusals import KERNELS
+from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
+from memplan.runtimes.tflm.read.refusals import KERNELS
 
 NAMES: Final = tuple(name for name, _ in ELEMENT_TYPES)
 WIDTH: Final = dict(ELEMENT_TYPES)

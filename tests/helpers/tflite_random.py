@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tflite_models import constant, floats
 
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 
 
 def random_program(rng: random.Random) -> Model:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from tflite_models import Writer, chain, constant, floats
 
-from memplan.sources.tflite.model import Model, OperatorInfo, SubGraph, TensorInfo
+from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 
 KEEP_DIMS_OFF = (27, {0: ("b", 0)})
 ALONG_FIRST = (10, {0: ("i", 0)})

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tflite_models import Writer, chain, models
 
-from memplan.sources.tflite.graph import find_folded
-from memplan.sources.tflite.model import Model, load
+from memplan.runtimes.tflm.read.graph import find_folded
+from memplan.runtimes.tflm.read.model import Model, load
 
 PACKED = [path for path in models() if any(find_folded(load(path)).values())]
 RUN = """

@@ -16,7 +16,7 @@ from typing import Any
 
 from tinygrad import Tensor, TinyJit
 
-from memplan.targets.tinygrad import planning
+from memplan.extensions.tinygrad import planning
 
 UNIT = 2048
 UNITS = (5, 1, 6, 1, 2, 5, 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memplan.targets.tinygrad import planning
+from memplan.extensions.tinygrad import planning
 
 
 class Outcomes:

@@ -22,7 +22,7 @@ LOOP = [
 
 def hlo(events: list[tuple[int, int, int]] = LOOP, **changes: Any) -> Any:
     """Return an `HloProto` of a module with one temporary allocation."""
-    from memplan.sources.xla.schema import hlo_proto
+    from memplan.extensions.xla.schema import hlo_proto
 
     message = hlo_proto()()
     message.hlo_module.name = changes.get("module", "jit_step")

@@ -16,7 +16,7 @@ from playground_models import FILES, find
 
 import memplan as mp
 from memplan.formats import minimalloc_csv
-from memplan.sources.tflite.model import parse
+from memplan.runtimes.tflm.read.model import parse
 
 pytestmark = pytest.mark.deep
 

@@ -14,10 +14,10 @@ from playground_models import FILES, find
 import memplan as mp
 from memplan import formats
 from memplan.errors import MemplanError
-from memplan.sources.tflite.model import load
-from memplan.targets.tflite_micro.metadata import with_offsets
-from memplan.targets.tflite_micro.planning import find_offsets
-from memplan.yardsticks.tflite_micro import compute_head
+from memplan.runtimes.tflm.measure import compute_head
+from memplan.runtimes.tflm.read.model import load
+from memplan.runtimes.tflm.write.metadata import with_offsets
+from memplan.runtimes.tflm.write.planning import find_offsets
 
 pytestmark = pytest.mark.deep
 

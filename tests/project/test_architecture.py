@@ -129,7 +129,7 @@ def test_few_files_know_the_native_module() -> None:
         *(Path("graph/steps.py"), Path("rewrite/order.py")),
         Path("rewrite/again/native.py"),
         Path("memories/search.py"),
-        Path("compat/minimalloc.py"),
+        Path("extensions/minimalloc.py"),
     }
     assert knows == {Path("__init__.py")} | programs | solvers
 

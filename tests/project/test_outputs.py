@@ -1,7 +1,7 @@
 """Tests that every output has a row in CONTRIBUTING.md, with what runs it and the tests that do so.
 
-The writers are found in the code: what `memplan.targets` offers, what `memplan.formats` writes, and
-each function that writes a file, or makes the text or bytes that one writes.
+The writers are found in the code: what the runtimes offer, what `memplan.formats` writes, and each
+function that writes a file, or makes the text or bytes that one writes.
 """
 
 from __future__ import annotations
@@ -31,25 +31,47 @@ CONTENT = re.compile(r"(str|bytes|dict\[str, bytes\])|tuple\[bytes, .*")  # a fu
 BELOW = {
     *("files.write_text", "files.write_bytes", "files.write_files", "files._kept", "files._reason"),
     # What a `Writer` made.
-    *("fitting.fit", "cli.fit.command", "cli.arranged.write_arranged", "targets.choose_writer"),
-    # Files that are deleted again: for child processes, of standard input, and logs.
-    *("targets.onnx.OnnxFile._measure", "targets.tflite_micro.comparing.compare_results"),
     *(
-        "targets.tflite_micro.writer.TfliteMicro.write",
-        "targets.tflite_micro.writer.TfliteMicro._find_given_arena",
-        "yardsticks.tflite_micro_arena.minimal_arena",
+        "fitting.fit",
+        "cli.fit.command",
+        "cli.arranged.write_arranged",
+        "runtimes.choosing.choose_writer",
     ),
-    *("cli.inputs.keep", "runtime.torch.extension._build"),
+    # Files that are deleted again: for child processes, of standard input, and logs.
+    *(
+        "runtimes.onnx.write.writer.OnnxFile._measure",
+        "runtimes.tflm.write.comparing.compare_results",
+    ),
+    *(
+        "runtimes.tflm.write.writer.TfliteMicro.write",
+        "runtimes.tflm.write.writer.TfliteMicro._find_given_arena",
+        "runtimes.tflm.arena.minimal_arena",
+    ),
+    *("cli.inputs.keep", "extensions.slab.extension._build"),
     # Words, questions, and doors to the writers.
     *("cli.running.run", "cli.running._format_usage", "cli.memories.put_into", "formats.save"),
-    "sources.tflite.boards.tell_unknown",
+    "runtimes.tflm.read.boards.tell_unknown",
     "formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),
-    *("targets.c_header.guard_linkage", "targets.c_header.list_tensors", "targets.fx.load_graph"),
-    *("targets.fx_again.measured_graph", "targets.tinygrad.place_by_host"),
-    *("targets.tflite_micro.folding.require_library", "targets.tflite_micro.planning.plan_file"),
-    "targets.tflite_micro.folding.rewrite",
+    *(
+        "runtimes.c.header.guard_linkage",
+        "runtimes.c.header.list_tensors",
+        "runtimes.torch.write.writer.load_graph",
+    ),
+    *("runtimes.torch.write.again.measured_graph", "extensions.tinygrad.place_by_host"),
+    *("runtimes.tflm.write.folding.require_library", "runtimes.tflm.write.planning.plan_file"),
+    "runtimes.tflm.write.folding.rewrite",
 }
+
+# Where writers are, and modules of which each function is one.
+PARTS = ("formats/[a-z]*.py", "runtimes/tflm/write/[a-z]*.py")
+DOORS = (
+    *("runtimes/c/header.py", "runtimes/c/paths.py", "runtimes/c/sizes.py", "runtimes/c/writer.py"),
+    *("runtimes/onnx/write/apply.py", "runtimes/onnx/write/writer.py"),
+    *(f"runtimes/torch/write/{name}.py" for name in ("again", "apply", "writer")),
+    *("runtimes/choosing.py", "runtimes/memories.py"),
+    *("runtimes/tflm/write", "extensions/executorch", "extensions/tinygrad.py"),
+)
 
 Row = tuple[str, set[str], str, list[str]]
 
@@ -109,11 +131,11 @@ def shorten(what: type | FunctionType) -> str:
 
 def list_offers() -> Iterator[type | FunctionType]:
     """Yield the writers and functions of targets, and what formats write."""
-    targets = PACKAGE / "targets"
-    paths = [*targets.glob("[a-z]*.py"), *targets.glob("*/[a-z]*.py")]
-    for path in (*paths, targets / "tflite_micro", *(PACKAGE / "formats").glob("[a-z]*.py")):
+    parts = [each for pattern in PARTS for each in PACKAGE.glob(pattern)]
+    doors = [PACKAGE / name for name in DOORS]
+    for path in {*parts, *doors}:
         module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        is_whole = path.parent == targets  # not parts of one target
+        is_whole = path in doors  # not parts of one target
         written = [name for name in dir(module) if name.startswith("write_")]
         for name in {*getattr(module, "__all__", ()), *written}:
             what = getattr(module, name)

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # Programs of their own, which run where their runtime does: on Linux and macOS.
-CHILDREN = {"memplan.yardsticks._tflite_micro_arena_child"}
+CHILDREN = {"memplan.runtimes.tflm._arena_child"}
 
 # Our dependencies look at the system themselves, so they are loaded before it lacks anything.
 _WITHOUT_POSIX = """

@@ -83,7 +83,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str, str]] = {
         "m.pte",
         lambda: a_flatbuffer(b"ET12"),
         "is an ExecuTorch program, whose memory is already planned",
-        "memplan.targets.executorch.planner()",
+        "memplan.extensions.executorch.planner()",
     ),
     "GGUF": ("m.gguf", lambda: b"GGUF\3\0\0\0" + bytes(16), "is a GGUF file", "memplan plan m.pt2"),
     "safetensors": (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from memplan.graph import Kind
 from memplan.rewrite.bands import Frontier, Uncut, find_frontier, tell_rows
+from memplan.runtimes.tflm.write import apply_in_bands
 from memplan.sources import load
-from memplan.targets.tflite_micro import apply_in_bands
 from memplan_lab.bench.int8_networks import NETWORKS
 
 __all__ = ["HEADINGS", "SHARES", "SIZES", "Row", "format_rows", "iterate_files", "measure"]

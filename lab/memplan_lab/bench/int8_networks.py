@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.extras import require
-from memplan.sources.tflite.model import IDENTIFIER
+from memplan.runtimes.tflm.read.model import IDENTIFIER
 
 __all__ = [
     "NETWORKS",

@@ -32,7 +32,7 @@ def _in_wheel(package: str, project: str, file: str) -> Graph:
 
 
 def _unet() -> Graph:
-    from memplan.sources.torch_export import graph_of
+    from memplan.runtimes.torch.read import graph_of
     from memplan_lab.bench.models import MODELS, torch
 
     module, arguments = MODELS["unet"]()

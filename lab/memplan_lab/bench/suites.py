@@ -10,11 +10,11 @@ from pathlib import Path
 
 from memplan import formats
 from memplan.errors import MemplanError
+from memplan.extensions.streams.training import Streams, training_step
 from memplan.graph import lay_out
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Status
 from memplan.solvers import solve
-from memplan.sources.torch_training import Streams, training_step
 from memplan_lab.bench import generators
 from memplan_lab.bench.real_models import REAL_MODELS
 from memplan_lab.bench.records import Corpus, corpus
@@ -297,7 +297,7 @@ def _memomalloc(_: Options) -> list[Case]:
 
 
 def _record(network: str) -> Problem:
-    from memplan.runtime.torch import record
+    from memplan.runtimes.torch.record import record
     from memplan_lab.bench.models import NETWORKS
 
     return record(*NETWORKS[network](1, 128)).problem()

@@ -63,6 +63,6 @@ def command(
 
 
 def _capture(make: Callable[[], Any]) -> Graph:
-    from memplan.sources.torch_training import training_step
+    from memplan.extensions.streams.training import training_step
 
     return training_step(*make(), streams="category")

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Any, Literal
 
 from memplan.errors import MemplanError
+from memplan.extensions.streams.training import Optimizer, Streams
+from memplan.extensions.streams.training.capture import Captured
+from memplan.extensions.streams.training.step import BUCKET_BYTES, LIMIT, assemble, assign_streams
 from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
-from memplan.sources.torch_training import Optimizer, Streams
-from memplan.sources.torch_training.capture import Captured
-from memplan.sources.torch_training.step import BUCKET_BYTES, LIMIT, assemble, assign_streams
 from memplan_lab.corpus.precision import fold_norms
 from memplan_lab.corpus.recording import Recording, record
 from memplan_lab.corpus.scratchpad import on_scratchpad

@@ -11,7 +11,7 @@ from memplan.view.units import exact
 from memplan.view.words.parts import Fact, escape_sentence, list_facts, make_name, make_table
 
 if TYPE_CHECKING:
-    from memplan.yardsticks.torch_run import Measured
+    from memplan.runtimes.torch.measure.run import Measured
 
 __all__ = ["describe_run"]
 

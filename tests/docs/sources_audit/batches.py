@@ -3,7 +3,7 @@
 import torch
 from net import make_model
 
-from memplan.runtime.torch import Batches
+from memplan.extensions.slab import Batches
 
 model, _ = make_model()
 with torch.no_grad(), Batches.record(model, lambda n: torch.randn(n, 3, 32, 32)) as fast:

@@ -1,6 +1,6 @@
 """Asks the module of the name of MiniMalloc's."""
 
-import memplan.compat.minimalloc as mm
+import memplan.extensions.minimalloc as mm
 
 problem = mm.from_csv_file("five.csv")
 problem.capacity = 12

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import memplan
-from memplan.runtime.torch.streams import StreamRunner, capture_training
+from memplan.extensions.streams import StreamRunner, capture_training
 
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
 x = torch.randn(4, 64)

@@ -4,7 +4,7 @@ import torch
 from net import make_model
 
 import memplan
-from memplan.runtime.torch import Slab, record
+from memplan.extensions.slab import Slab, record
 
 model, inputs = make_model()
 trace = record(model, inputs)

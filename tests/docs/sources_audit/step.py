@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
+from memplan.extensions.streams.training import training_step
 from memplan.graph.layout import lay_out
-from memplan.sources.torch_training import training_step
 
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
 step = training_step(

@@ -5,7 +5,7 @@ from net import make_model
 from torch.nn.functional import cross_entropy
 
 import memplan
-from memplan.runtime.torch import Slab, record
+from memplan.extensions.slab import Slab, record
 
 model, (images,) = make_model()
 classes = torch.randint(0, 10, (2,))

@@ -157,7 +157,7 @@ class _Bench:
     """Ways to train a network, each with its row so far and a function that does one step."""
 
     def __init__(self, name: str, made: Made, limits: Mapping[str, Any]) -> None:
-        from memplan.sources.torch_export.training import training_program
+        from memplan.runtimes.torch.read.training import training_program
 
         self._name, self._limits = name, limits
         self._model, self._args, self._blocks = made
@@ -192,9 +192,9 @@ class _Bench:
     def add_capacities(self, shares: Sequence[float]) -> None:
         """Add the joint graph, and memplan's steps."""
         torch: Any = require("torch", extra="corpus")
-        from memplan.targets import fx_again
+        from memplan.runtimes.torch.write import again
 
-        whole = fx_again.recompute(self._program, "1TiB", **self._limits)
+        whole = again.recompute(self._program, "1TiB", **self._limits)
         inputs = whole.inputs(*self._args)
         module = self._program.graph_module
 
@@ -217,11 +217,11 @@ class _Bench:
     def _add_own(self, how: str, capacity: int, costs: Any, joint: Callable[[], Any]) -> bool:
         """Add a step of memplan; return whether one was found."""
         torch: Any = require("torch", extra="corpus")
-        from memplan.targets import fx_again
+        from memplan.runtimes.torch.write import again
 
         row = StepRow(self._name, how, capacity)
         try:
-            step = fx_again.recompute(self._program, capacity, costs=costs, **self._limits)
+            step = again.recompute(self._program, capacity, costs=costs, **self._limits)
         except PlanError:
             self._ways.append((row, lambda: None))
             return False
@@ -250,8 +250,8 @@ class _Bench:
         return True
 
     def _peak_of(self, run: Callable[[], Any]) -> int:
-        from memplan.runtime.torch import record
-        from memplan.yardsticks.torch_run import find_worst
+        from memplan.runtimes.torch.measure.run import find_worst
+        from memplan.runtimes.torch.record import record
 
         trace = record(run, trains=self._model)
         return find_worst(trace, list(range(len(trace))))[0]

@@ -114,8 +114,8 @@ def _of_order(problem: OrderProblem, cost: Sequence[int]) -> RecomputeProblem:
 def _trace(network: str) -> RecomputeProblem:
     """Return the joint graph of a training step of PyTorch, traced without any memory."""
     require("torch", extra="corpus")
-    from memplan.sources.torch_export.training import training_program
-    from memplan.targets.fx import load_graph
+    from memplan.runtimes.torch.read.training import training_program
+    from memplan.runtimes.torch.write.writer import load_graph
     from memplan_lab.bench.models.training import STEPS
 
     graph: Graph = load_graph(training_program(*STEPS[network]()))

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from memplan.errors import MemplanError
+from memplan.extensions.ggml import parse
 from memplan.memories import plan_blocks
 from memplan.solvers import solve
-from memplan.sources.ggml_events import parse
 from memplan_lab.bench.ggml.networks import LARGE, TINY, Network, write_network
 
 __all__ = ["HEADINGS", "LISTS", "Row", "compute", "lines", "plan_lists", "reserve"]

@@ -31,7 +31,7 @@ _SERVER = (sys.executable, "-m", "memplan_lab.bench.latency.server")
 _HERTZ = 3999
 _FIELDS = "tid,time,event,ip,sym,dso,trace"
 
-_EXTENSION = "memplan_slab"  # the allocator of `memplan.runtime.torch`
+_EXTENSION = "memplan_slab"  # the allocator of `memplan.extensions.slab`
 
 
 @dataclass(frozen=True, slots=True)

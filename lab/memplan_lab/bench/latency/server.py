@@ -104,7 +104,7 @@ def serve(load: Load) -> Served:
 
 @contextmanager
 def _slab(module: Any, inputs: tuple[Any, ...]) -> Iterator[Any]:
-    from memplan.runtime.torch import Slab, record
+    from memplan.extensions.slab import Slab, record
     from memplan.solvers import solve
 
     trace = record(module, inputs)

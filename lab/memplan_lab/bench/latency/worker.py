@@ -49,7 +49,7 @@ def measure(request: Request) -> Outcome:
     check_loaded(request.library)
     import torch
 
-    from memplan.runtime.torch import Slab, record
+    from memplan.extensions.slab import Slab, record
     from memplan_lab.bench.models import NETWORKS
 
     torch.set_num_threads(1)

@@ -8,9 +8,9 @@ import sys
 import time
 from typing import Any
 
+from memplan.extensions.tinygrad import Arena, Planned, place_by_host, planning
 from memplan.referee import verify
 from memplan.solvers import solve
-from memplan.targets.tinygrad import Arena, Planned, place_by_host, planning
 from memplan_lab.bench.tinygrad.models import MODELS, Model
 from memplan_lab.extras import require
 

@@ -1,1 +1,0 @@
-"""The interfaces of other planners over the solvers of memplan."""

@@ -1,1 +1,0 @@
-"""Runs the models of frameworks in memory that follows a plan: one slab for all tensors."""

@@ -1,0 +1,1 @@
+"""Headers in C: plans, schedules, moves between memories, sizes and paths."""

@@ -1,0 +1,104 @@
+"""Plans and programs for the runtimes that use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memplan.errors import MemplanError
+from memplan.sources import Loaded, detect, load
+from memplan.sources.options import Options
+
+if TYPE_CHECKING:
+    from memplan.pipeline import Writer
+
+__all__ = ["choose_writer"]
+
+
+def choose_writer(
+    model: Path | Loaded,
+    out: Path | None = None,
+    options: Options | None = None,
+    *,
+    allow_refused: bool = False,
+    head_only: bool = False,
+    written: bool = False,
+    fused: bool = True,
+) -> Writer:
+    """Return the writer for a model, by the suffix of the output, or else by the model itself.
+
+    Parameters
+    ----------
+    model
+        A file that `memplan.load` reads, or the result of that.
+    out
+        `.tflite` and `.onnx` are of a model of that kind; `.h` is a header in C, of any program.
+        Without it, a program is for the runtime of its own file, and otherwise for none in
+        particular.
+    options
+        How the file is read; see `memplan.load`.
+    allow_refused, head_only
+        See `memplan.runtimes.tflm.write.TfliteMicro`.
+    written
+        Whether the output is the file of the model's own runtime, whatever its suffix.
+    fused
+        See `memplan.runtimes.onnx.write.OnnxFile`.
+
+    Raises
+    ------
+    FormatError, MemplanError
+        As `memplan.load`; if there is no such output of the model.
+    """
+    options = options or Options()
+    if options.board is not None and not (isinstance(model, Path) and detect(model) == "tflite"):
+        what = "was read before" if isinstance(model, Loaded) else "is not a TFLite model"
+        raise MemplanError(f"{_name(model)} {what}; a board is for the file of a TFLite model")
+    if not written and out is not None and out.suffix.lower() in (".h", ".hpp", ".hh"):
+        from memplan.runtimes.c.writer import CHeader
+
+        return CHeader(_load(model, options), _name(model))
+    if isinstance(model, Path):
+        kind = detect(model)
+        suffix = out.suffix.lower() if out else ""
+        other = {".onnx": "onnx", ".tflite": "tflite"}.get(suffix)
+        own = suffix in ("", model.suffix.lower())
+        if not written and out is not None and not own and other != kind:
+            raise MemplanError(
+                f"{model} is not written as {out}: what is written is a {kind} model, or a header "
+                "in C (.h)"
+            )
+        if kind == "tflite":
+            from memplan.runtimes.tflm.write import TfliteMicro
+
+            return TfliteMicro(
+                model, out, options, allow_refused=allow_refused, head_only=head_only
+            )
+        if kind == "onnx":
+            from memplan.runtimes.onnx.write.writer import OnnxFile
+
+            return OnnxFile(model, options, takes_offsets=not written, fused=fused)
+    if out is not None:
+        raise MemplanError(
+            f"{_name(model)} is neither a TFLite nor an ONNX model: no other file is written in "
+            "another order or in bands; --c-header writes them, with their plan, as a header"
+        )
+    from memplan.pipeline import Plain
+
+    return Plain(_load(model, options), _name(model))
+
+
+def _load(model: Path | Loaded, options: Options) -> Loaded:
+    if isinstance(model, Loaded):
+        return model
+    return load(
+        model,
+        dims=options.dims,
+        include=options.include,
+        pins=options.pins,
+        limit_factor=options.limit_factor,
+        board=options.board,
+    )
+
+
+def _name(model: Path | Loaded) -> str:
+    return str(model) if isinstance(model, Path) else f"the {model.source} program"

@@ -1,0 +1,1 @@
+"""ONNX models and onnxruntime: reads models, asks the runtime, writes other models."""

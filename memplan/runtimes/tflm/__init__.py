@@ -1,0 +1,1 @@
+"""TensorFlow Lite Micro: reads `.tflite` files, asks the runtime, writes plans into them."""

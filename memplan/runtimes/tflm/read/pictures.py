@@ -1,0 +1,194 @@
+"""Finds which rows and columns the operators of a TFLite model need for a part of their results.
+
+The rules are those of the reference kernels (tensorflow/lite/kernels/internal/reference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from memplan.graph.pictures import (
+    Maps,
+    Padding,
+    Shifted,
+    Transposed,
+    WholeError,
+    Window,
+    resize,
+    window,
+)
+from memplan.runtimes.tflm.read.kernels import IN_PLACE
+from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
+from memplan.sources._pictures import RANK, PictureCall, describe
+
+__all__ = ["ROW_AXIS", "describe_rows"]
+
+ROW_AXIS: Final = 1  # NHWC
+_VALID: Final = 1  # of the schema's Padding; 0 is SAME
+
+_Tensors = Sequence[TensorInfo | None]
+
+
+@dataclass(frozen=True)
+class _Call(PictureCall):
+    options: tuple[int, ...]
+    inputs: _Tensors
+
+    def values(self, at: int) -> tuple[int, ...]:
+        """Return the numbers in an input."""
+        tensor = self.inputs[at] if at < len(self.inputs) else None
+        if tensor is None or tensor.values is None:
+            raise WholeError("what it does is known only at run time")
+        return tensor.values
+
+    def weights(self) -> tuple[int, ...]:
+        """Return the shape of the weights of a convolution."""
+        if len(self.shape(1)) != RANK or not self.fixed[1]:
+            raise WholeError("its weights are not in the file")
+        return self.shape(1)
+
+
+def describe_rows(
+    info: OperatorInfo, inputs: _Tensors, indices: Sequence[int | None], output: TensorInfo | None
+) -> dict[str, Any]:
+    """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
+
+    Parameters
+    ----------
+    info
+        The operator in the file.
+    inputs, indices
+        By position: what it reads, and the number of that in the graph.
+    output
+        Its first result.
+    """
+    shapes = [tensor.shape if tensor else None for tensor in inputs]
+    fixed = [tensor is not None and bool(tensor.data) for tensor in inputs]
+    made = output.shape if output else ()
+    call = _Call(info.type, shapes, fixed, made, ROW_AXIS, info.options, inputs)
+
+    def find_maps() -> Maps:
+        if info.subgraphs or len(info.outputs) != 1 or output is None:
+            raise WholeError("it has sub-graphs, or several results")
+        if info.type in _MIXES:
+            raise WholeError("it mixes all rows")
+        if info.type not in _RULES:
+            raise WholeError(f"memplan does not know which rows of its inputs {info.type} needs")
+        call.result  # noqa: B018 (raises)
+        if info.type in _WITH_OPTIONS and not info.options:
+            raise WholeError("the file does not have its options")
+        return _RULES[info.type](call)
+
+    return {**describe(find_maps, indices), "macs": _count_macs(call) if output else 0}
+
+
+def _connect(call: _Call) -> Maps:
+    if call.size(0) != call.result:
+        raise WholeError("it mixes all rows")
+    return call.first()
+
+
+def _convolve(call: _Call) -> Maps:
+    call.size(0)
+    _, height, width, _ = call.weights()
+    padding, step_x, step_y, dilation_x, dilation_y = call.options
+    rows = _window(padding, height, step_y, dilation_y, zeros=True)
+    return {0: (rows, _window(padding, width, step_x, dilation_x, zeros=True))}
+
+
+def _pool(call: _Call) -> Maps:
+    call.size(0)
+    padding, step_x, step_y, width, height = call.options
+    return {0: (_window(padding, height, step_y, 1), _window(padding, width, step_x, 1))}
+
+
+def _window(
+    padding: int, kernel: int, stride: int, dilation: int, *, zeros: bool = False
+) -> Window:
+    kind = Padding.NONE if padding == _VALID else Padding.SAME
+    return window(kernel, stride, dilation, kind, zeros=zeros)
+
+
+def _transpose(call: _Call) -> Maps:
+    sizes = call.size(2)
+    padding, step_x, step_y = call.options
+    call.values(0)
+    _, *kernels, _ = call.weights()
+    maps = []
+    for size, made, kernel, stride in zip(
+        sizes, call.result, kernels, (step_y, step_x), strict=True
+    ):
+        more = max(kernel - stride, 0)
+        before, extra = (0, more) if padding == _VALID else (more // 2, 0)
+        if made != size * stride + extra:
+            raise WholeError("its result has an odd number of rows or columns")
+        maps.append(Transposed(kernel, stride, before, extra))
+    return {2: (maps[0], maps[1])}
+
+
+def _resize(call: _Call) -> Maps:
+    size, result = call.size(0), call.result
+    call.values(1)
+    align_corners, half_pixels = call.options
+    if align_corners and size != result:
+        raise WholeError("its corners are aligned, so its scale depends on all rows")
+    linear = call.kind == "RESIZE_BILINEAR"
+    before, after = (int(half_pixels), 1) if linear else (0, 0)
+    return {0: resize(size, result, before, after, divides=True)}
+
+
+def _pad(call: _Call) -> Maps:
+    call.size(0)
+    amounts = call.values(1)
+    if len(amounts) != 2 * RANK or any(amounts[:2]):
+        raise WholeError("it pads the batch")
+    return {0: (Shifted(amounts[2]), Shifted(amounts[4]))}
+
+
+def _count_macs(call: _Call) -> int:
+    """Return the multiplications with addition of an operator with weights."""
+    weights = call.shape(1)
+    if call.kind == "TRANSPOSE_CONV" and len(call.shapes) > 2:
+        return prod(call.shape(2)[:-1]) * prod(weights)
+    if call.kind == "FULLY_CONNECTED" and weights:
+        return prod(call.shape(0)) * weights[0]
+    if call.kind in _CONVOLUTIONS and weights:
+        return prod(call.made[:-1]) * prod(weights[call.kind == "DEPTHWISE_CONV_2D" :])
+    return 0
+
+
+_ELEMENTS: Final = """
+    DEQUANTIZE EQUAL GELU GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_NOT NOT_EQUAL POW
+    RELU_N1_TO_1 RELU_0_TO_1 ZEROS_LIKE
+"""
+_CHANNELS: Final = "L2_NORMALIZATION LOG_SOFTMAX SOFTMAX"
+_MIXES: Final = frozenset(
+    ["MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RESHAPE", "SUM", "TRANSPOSE"]
+)
+_SKIPPED: Final = frozenset({"DYNAMIC_UPDATE_SLICE", "SOFTMAX"})
+_EACH: Final = [name for name, rule in IN_PLACE.items() if not rule.moves and name not in _SKIPPED]
+_CONVOLUTIONS: Final = ("CONV_2D", "DEPTHWISE_CONV_2D")
+_POOLS: Final = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
+_RESIZES: Final = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+_RULES: Final[dict[str, Callable[[_Call], Maps]]] = {
+    **dict.fromkeys((*_EACH, *_ELEMENTS.split()), _Call.each),
+    **dict.fromkeys(_CHANNELS.split(), _Call.first),
+    **dict.fromkeys(_CONVOLUTIONS, _convolve),
+    **dict.fromkeys(_POOLS, _pool),
+    **dict.fromkeys(("PAD", "PADV2"), _pad),
+    **dict.fromkeys(_RESIZES, _resize),
+    "CONCATENATION": lambda call: call.join(call.options[0] % RANK),
+    "DEPTH_TO_SPACE": lambda call: call.blocks(up=call.options[0]),
+    "FULLY_CONNECTED": _connect,
+    "SPACE_TO_DEPTH": lambda call: call.blocks(down=call.options[0]),
+    "TRANSPOSE_CONV": _transpose,
+}
+_WITH_OPTIONS: Final = frozenset(
+    {
+        *(*_CONVOLUTIONS, *_POOLS, *_RESIZES),
+        *("CONCATENATION", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "TRANSPOSE_CONV"),
+    }
+)

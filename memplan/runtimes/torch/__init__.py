@@ -1,0 +1,1 @@
+"""PyTorch: reads exported programs, records runs, measures them, rewrites programs."""
