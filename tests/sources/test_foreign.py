@@ -338,7 +338,7 @@ NO_MODELS: dict[str, tuple[str, bytes, str, str]] = {
         "log",
         b"E 00:00:00.1 executorch:memory_allocator.h:88] Memory allocation failed: 9B requested\n",
         "a log of ExecuTorch",
-        "targets.executorch.planner()",
+        "extensions.executorch.planner()",
     ),
     "ExecuTorch, inspector": (
         "t.csv",

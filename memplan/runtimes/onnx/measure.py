@@ -37,7 +37,7 @@ __all__ = [
     "settle",
 ]
 
-_CHILD: Final = Path(__file__).with_name("_onnxruntime_child.py")
+_CHILD: Final = Path(__file__).with_name("_measure_child.py")
 _TIMEOUT: Final = 20.0  # seconds of the processor
 
 

@@ -31,7 +31,7 @@ from memplan.sources.loaded import Arena, Beside, Loaded
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]
 
-_CHILD: Final = Path(__file__).with_name("_tflite_micro_arena_child.py")
+_CHILD: Final = Path(__file__).with_name("_arena_child.py")
 
 
 def minimal_arena(path: Path, model: Model | None = None, *, timeout: float = 120.0) -> int | None:

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _NAME: Final = "TensorFlow Lite Micro"
-_CHILD: Final = Path(__file__).with_name("_tflite_micro_child.py")
+_CHILD: Final = Path(__file__).with_name("_measure_child.py")
 _TIMEOUT: Final = 20.0  # seconds
 _HEAD: Final = re.compile(r"Arena allocation head (\d+) bytes")
 _TAIL: Final = re.compile(r"Arena allocation tail (\d+) bytes")
