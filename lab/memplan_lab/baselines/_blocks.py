@@ -18,15 +18,7 @@ def align_up(offset: int, alignment: int) -> int:
 
 
 def stack(blocks: Iterable[tuple[int, int]], barred: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield the offset of every block: above all blocks before it, and in no barred range.
-
-    Parameters
-    ----------
-    blocks
-        Sizes in bytes and alignments, from the bottom up. A block of size 0 goes to offset 0.
-    barred
-        `[lower, upper)`, in any order; they may overlap.
-    """
+    """Yield the offset of every block: above all blocks before it, and in no barred range."""
     ranges = sorted(barred)
     at, top = 0, 0
     for size, alignment in blocks:
@@ -43,24 +35,12 @@ def stack(blocks: Iterable[tuple[int, int]], barred: Iterable[tuple[int, int]]) 
 
 @dataclass(slots=True)
 class SharedObject:
-    """Memory that holds one buffer at a time, as large as the largest of them.
+    """Memory that holds one buffer at a time, as large as the largest of them."""
 
-    Attributes
-    ----------
-    size
-        In bytes.
-    alignment
-        The least alignment that is enough for every member.
-    busy
-        A bit for every stretch of time, which is set if a member is held then.
-    rows
-        The members.
-    """
-
-    size: int = 0
-    alignment: int = 1
-    busy: int = 0
-    rows: list[int] = field(default_factory=list)
+    size: int = 0  # in bytes
+    alignment: int = 1  # the least alignment that is enough for every member
+    busy: int = 0  # A bit for every stretch of time, which is set if a member is held then
+    rows: list[int] = field(default_factory=list)  # the members
 
     def add(self, problem: Problem, row: int, busy: int = 0) -> None:
         """Add a buffer, which is held while `busy`."""

@@ -39,23 +39,12 @@ class Refuted(Exception):  # noqa: N818 (it is an answer)
 
 @dataclass(frozen=True, slots=True)
 class CpModel:
-    """A model and how to read its solutions.
+    """A model and how to read its solutions."""
 
-    Attributes
-    ----------
-    model
-        Of CP-SAT.
-    multiples
-        The variables `k`, one for each buffer.
-    strides
-        The bytes by which each multiple counts.
-    unit, top
-        Bytes that divide all amounts, and the greatest peak in these.
-    """
-
-    model: Any
-    multiples: list[Any]
-    strides: list[int]
+    model: Any  # of CP-SAT
+    multiples: list[Any]  # the variables `k`, one for each buffer
+    strides: list[int]  # the bytes by which each multiple counts
+    # unit, top: Bytes that divide all amounts, and the greatest peak in these.
     unit: int
     top: int
 
@@ -67,35 +56,14 @@ class CpModel:
 def program_of(
     cp_model: Any,
     problem: Problem,
-    encoding: str,
+    encoding: str,  # `pairs` or `no_overlap`
     *,
-    unit: int,
+    unit: int,  # bytes that divide the offsets of some plan with the least peak (`unit_of`)
     bottom: int,
     top: int,
-    start: Ints | None,
+    start: Ints | None,  # offsets to begin at, in bytes
 ) -> CpModel | None:
-    """Return the model, or `None` if it would have more than `MOST_PAIRS` pairs.
-
-    Parameters
-    ----------
-    cp_model
-        The library.
-    problem
-        Without windows.
-    encoding
-        `pairs` or `no_overlap`.
-    unit
-        Bytes that divide the offsets of some plan with the least peak (`unit_of`).
-    bottom, top
-        The least and the greatest peak, in bytes.
-    start
-        Offsets to begin at, in bytes.
-
-    Raises
-    ------
-    Refuted
-        If some buffer cannot end at or below the top.
-    """
+    """Return the model, or `None` if it would have more than `MOST_PAIRS` pairs."""
     pairs = conflicting_pairs(problem, MOST_PAIRS) if encoding == "pairs" else None
     if encoding == "pairs" and pairs is None:
         return None

@@ -26,49 +26,19 @@ _TICK: Final = 0.02  # seconds to wait for the next line
 
 
 class Known(NamedTuple):
-    """What HiGHS reports.
+    """What HiGHS reports."""
 
-    Attributes
-    ----------
-    bound
-        A lower bound on the objective, up to tolerances; `None` if none is known.
-    nodes
-        The nodes of its tree so far.
-    point
-        The first columns of a new solution, or `None`.
-    status
-        How it ended; only the last line has a status.
-    """
-
-    bound: float | None
-    nodes: int
-    point: list[float] | None
-    status: str | None
+    bound: float | None  # A lower bound on the objective, up to tolerances; `None` if none is known
+    nodes: int  # the nodes of its tree so far
+    point: list[float] | None  # the first columns of a new solution, or `None`
+    status: str | None  # how it ended; only the last line has a status
 
 
 @contextmanager
 def highs(
     program: Mapping[str, npt.NDArray[np.generic]], options: Mapping[str, object]
 ) -> Iterator[Iterator[Known | None]]:
-    """Run HiGHS while the block runs; end it with the block, also after an exception.
-
-    Parameters
-    ----------
-    program
-        The arrays that `_highs_child.py` reads.
-    options
-        Of HiGHS.
-
-    Yields
-    ------
-    Iterator of Known or None
-        Each line as it comes; `None` every `_TICK` seconds without one.
-
-    Raises
-    ------
-    MemplanError
-        If it ends without a status.
-    """
+    """Run HiGHS while the block runs; end it with the block, also after an exception."""
     request = io.BytesIO()
     np.savez(request, allow_pickle=False, **program, options=np.array(json.dumps(options)))
     with tempfile.TemporaryFile() as complaints:

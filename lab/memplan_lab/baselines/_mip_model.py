@@ -29,22 +29,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Columns and rows for HiGHS: first all offsets, then the peak, then the rest.
+    """Columns and rows for HiGHS: first all offsets, then the peak, then the rest."""
 
-    Attributes
-    ----------
-    lower, upper, whole
-        By column, shape (c,): its range, and whether it is a whole number.
-    row_upper
-        Shape (r,); rows have no lower limit.
-    row_begin, column, value
-        The entries, row by row: shapes (r,), (e,), (e,).
-    """
-
+    # lower, upper, whole: By column, shape (c,): its range, and whether it is a whole number.
     lower: Floats
     upper: Floats
     whole: npt.NDArray[np.bool_]
-    row_upper: Floats
+    row_upper: Floats  # shape (r,); rows have no lower limit
+    # row_begin, column, value: The entries, row by row: shapes (r,), (e,), (e,).
     row_begin: npt.NDArray[np.int32]
     column: npt.NDArray[np.int32]
     value: Floats
@@ -65,19 +57,7 @@ def unit_of(problem: Problem) -> int:
 def model_of(
     problem: Problem, pairs: tuple[Ints, Ints], *, bound: int, top: int, scale: float
 ) -> Model:
-    """Return the program, with all amounts divided by `scale`.
-
-    Parameters
-    ----------
-    problem
-        Without windows.
-    pairs
-        Rows that conflict.
-    bound, top
-        The least and the greatest peak, in bytes.
-    scale
-        Bytes.
-    """
+    """Return the program, with all amounts divided by `scale`."""
     n = len(problem)
     size, stride = problem.size / scale, problem.alignment / scale
     highest = top / scale

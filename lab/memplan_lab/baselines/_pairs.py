@@ -22,15 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def conflicting_pairs(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
-    """Return the pairs of rows that are held at a common time, each once, the lower row first.
-
-    Parameters
-    ----------
-    problem
-        Without windows.
-    most
-        If there are more pairs of spans, `None` is returned.
-    """
+    """Return the pairs of rows that are held at a common time, each once, the lower row first."""
     held = spans(problem)
     by_start = np.argsort(held.start, kind="stable")
     start, end, row = held.start[by_start], held.end[by_start], held.buffer[by_start]
@@ -49,17 +41,7 @@ def conflicting_pairs(problem: Problem, most: int) -> tuple[Ints, Ints] | None:
 def list_pairs(
     run: Run, most: int | None = None, excuse: str = "to list"
 ) -> tuple[Ints, Ints] | None:
-    """Return the pairs of a run's problem; if there are too many, write it in the run's note.
-
-    Parameters
-    ----------
-    run
-        The run, with its problem.
-    most
-        As in `conflicting_pairs`; by default as many as Python lists in about a second.
-    excuse
-        The end of the note: "for ...", the method that cannot handle so many pairs.
-    """
+    """Return the pairs of a run's problem; if there are too many, write it in the run's note."""
     most = _MOST_PAIRS if most is None else most
     pairs = conflicting_pairs(run.problem, most)
     if pairs is None:
@@ -77,20 +59,7 @@ def place_lowest(problem: Problem, order: Iterable[int], pairs: tuple[Ints, Ints
 
 
 class FirstFit:
-    """Computes the offsets of `place_lowest` for many orders of one problem.
-
-    Parameters
-    ----------
-    problem
-        Without windows.
-    pairs
-        Rows that conflict.
-
-    Attributes
-    ----------
-    others
-        For every row, those that it conflicts with.
-    """
+    """Computes the offsets of `place_lowest` for many orders of one problem."""
 
     def __init__(self, problem: Problem, pairs: tuple[Ints, Ints]) -> None:
         self._size, self._unit = problem.size.tolist(), problem.alignment.tolist()

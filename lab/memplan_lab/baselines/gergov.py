@@ -118,15 +118,7 @@ class _Skyline:
 
 
 def _colour_buffers(run: Run, rows: Ints, level: Ints, size: Ints) -> list[int] | None:
-    """Return for each buffer the least colour that no earlier overlapping buffer has.
-
-    Parameters
-    ----------
-    run
-        Has the lifetimes; if its time is over, `None` is returned.
-    rows, level, size
-        In the order in which they were placed, shape (m,).
-    """
+    """Return for each buffer the least colour that no earlier overlapping buffer has."""
     start, end, top = run.problem.start[rows], run.problem.end[rows], level + size
     colour = np.zeros(len(rows), dtype=np.int64)
     for at in range(len(rows)):

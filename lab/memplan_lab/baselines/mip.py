@@ -64,17 +64,7 @@ def solve(run: Run) -> None:
 def _learn(
     run: Run, known: Known, pairs: tuple[Ints, Ints], *, bytes: float, unit: int, slack: float
 ) -> None:
-    """Report from an answer of HiGHS what is certain in whole numbers.
-
-    Parameters
-    ----------
-    run, known, pairs
-        The run to report to, the answer, and the rows that conflict.
-    bytes
-        The bytes of one unit of HiGHS.
-    unit, slack
-        Bytes that divide some least peak, and the number of units by which it may be wrong.
-    """
+    """Report from an answer of HiGHS what is certain in whole numbers."""
     if known.point is not None:
         order = np.argsort(known.point, kind="stable").tolist()
         run.offer(place_lowest(run.problem, order, pairs), "a solution of HiGHS")

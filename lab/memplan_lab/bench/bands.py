@@ -22,52 +22,31 @@ _WORK = 300_000  # as `apply_in_bands`
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A network in bands, beside the network as it is. Amounts are in bytes.
+    """A network in bands, beside the network as it is. Amounts are in bytes."""
 
-    Attributes
-    ----------
-    name
-        The name of the network, with its size in pixels, or of the file.
-    share
-        The limit on the work that bands add.
-    head, head_in_bands
-        The head of TFLM's arena.
-    arena, arena_in_bands
-        The smallest arena that TFLM accepts on this machine; without bands, for the plan of
-        `memplan apply --order`.
-    own, own_in_bands
-        The load for kernels that know the rows around a band, without TFLM's structs for
-        operators.
-    outside, outside_in_bands
-        The same with the input outside of the arena, for example if a camera delivers rows. This
-        is how MCUNetV2 counts.
-    extra
-        The work that bands add in TFLM, as a share of the multiplications.
-    repeated
-        The multiplications that are repeated, as a share.
-    time
-        CPU time as a multiple of that of the network without bands.
-    is_predicted
-        Whether the predicted load, the planned peak, and the measured head are equal.
-    is_exact
-        Whether outputs have the same bits.
-    """
-
-    name: str
-    share: float
+    name: str  # the name of the network, with its size in pixels, or of the file
+    share: float  # the limit on the work that bands add
+    # head, head_in_bands: The head of TFLM's arena.
     head: int
     head_in_bands: int
+    # arena, arena_in_bands: The smallest arena that TFLM accepts on this machine; without bands,
+    # for the plan of `memplan apply --order`.
     arena: int
     arena_in_bands: int
+    # own, own_in_bands: The load for kernels that know the rows around a band, without TFLM's
+    # structs for operators.
     own: int
     own_in_bands: int
+    # outside, outside_in_bands: The same with the input outside of the arena, for example if a
+    # camera delivers rows. This is how MCUNetV2 counts.
     outside: int
     outside_in_bands: int
-    extra: float
-    repeated: float
-    time: float
+    extra: float  # the work that bands add in TFLM, as a share of the multiplications
+    repeated: float  # the multiplications that are repeated, as a share
+    time: float  # CPU time as a multiple of that of the network without bands
+    # Whether the predicted load, the planned peak, and the measured head are equal.
     is_predicted: bool
-    is_exact: bool
+    is_exact: bool  # whether outputs have the same bits
 
 
 def iterate_files(names: Sequence[str], sizes: Iterable[int]) -> Iterator[tuple[str, bytes]]:

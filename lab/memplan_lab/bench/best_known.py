@@ -37,32 +37,21 @@ __all__ = ["Best", "merge", "pack_offsets", "path", "read", "text", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """A line of the file: the least known peak of a problem, and its evidence.
+    """A line of the file: the least known peak of a problem, and its evidence."""
 
-    Attributes
-    ----------
-    fingerprint, name
-        Those of the problem.
-    peak, lower_bound
-        In bytes.
-    solver, seed, nodes
-        The search that reached the peak: a solver for `memplan.solve`, perhaps with options, its
-        seed, and a limit of nodes within which it reaches the peak again.
-    version
-        The version of memplan.
-    offsets
-        As `pack_offsets` returns them.
-    """
-
+    # fingerprint, name: Those of the problem.
     fingerprint: str
     name: str
+    # peak, lower_bound: In bytes.
     peak: int
     lower_bound: int
+    # solver, seed, nodes: The search that reached the peak: a solver for `memplan.solve`, perhaps
+    # with options, its seed, and a limit of nodes within which it reaches the peak again.
     solver: str
     seed: int
     nodes: int
-    version: str
-    offsets: str
+    version: str  # the version of memplan
+    offsets: str  # as `pack_offsets` returns them
 
     @property
     def proved(self) -> bool:
@@ -74,13 +63,7 @@ class Best:
         return (self.peak, not self.proved) < (peak, not proved)
 
     def plan(self, problem: Problem) -> Plan:
-        """Return the verified plan with this peak.
-
-        Raises
-        ------
-        PlanError
-            If the line is for another problem, or its offsets are no plan, or have another peak.
-        """
+        """Return the verified plan with this peak."""
         if self.fingerprint != problem.fingerprint:
             raise PlanError("the fingerprint is that of another problem")
         free = problem.with_capacity(None)
@@ -108,19 +91,7 @@ def path() -> str:
 
 
 def read(file: str | os.PathLike[str] | None = None) -> dict[str, Best]:
-    """Return the lines of a file, by fingerprint.
-
-    Parameters
-    ----------
-    file
-        Replaces the file that comes with the corpus.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read or has another format, or if a line is no JSON, lacks a field, has an
-        unknown field or a value of another type, or is about the problem of an earlier line.
-    """
+    """Return the lines of a file, by fingerprint."""
     name = path() if file is None else os.fspath(file)
     head, *lines = read_text(name).splitlines()
     if head != json.dumps(_HEAD):
@@ -147,13 +118,7 @@ def _best(values: Any) -> Best:
 
 
 def merge(rows: Iterable[dict[str, Any]]) -> None:
-    """Replace values in rows of a corpus by those of `best_known.jsonl` that are better.
-
-    Parameters
-    ----------
-    rows
-        With a fingerprint, `best_peak` and `best_proved`; the latter two may change.
-    """
+    """Replace values in rows of a corpus by those of `best_known.jsonl` that are better."""
     bests = read()
     for row in rows:
         best = bests.get(row["fingerprint"])
@@ -162,13 +127,7 @@ def merge(rows: Iterable[dict[str, Any]]) -> None:
 
 
 def write(bests: Mapping[str, Best], file: str | os.PathLike[str] | None = None) -> None:
-    """Write lines, all of them or none.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    """
+    """Write lines, all of them or none."""
     write_text(path() if file is None else file, text(bests))
 
 
@@ -182,11 +141,6 @@ def pack_offsets(plan: Plan) -> str:
     """Return the offsets of a plan, by row of its problem, as a word of ASCII.
 
     They are base64 of zlib of a little-endian int64 for each row.
-
-    Raises
-    ------
-    PlanError
-        If the plan has no offsets.
     """
     if plan.offsets is None:
         raise PlanError(f"the plan has no offsets to keep (its status is {plan.status})")

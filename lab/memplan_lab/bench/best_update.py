@@ -30,29 +30,17 @@ _ROOM = 2
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of a benchmark: what a solver reached.
+    """A claim of a benchmark: what a solver reached."""
 
-    Attributes
-    ----------
-    name, fingerprint
-        Those of the problem.
-    peak
-        In bytes.
-    proved
-        Whether the benchmark claims that there is no smaller peak.
-    solver, seed
-        As for `memplan.solve`.
-    seconds
-        The time limit of the solver.
-    """
-
+    # name, fingerprint: Those of the problem.
     name: str
     fingerprint: str
-    peak: int
-    proved: bool
+    peak: int  # in bytes
+    proved: bool  # whether the benchmark claims that there is no smaller peak
+    # solver, seed: As for `memplan.solve`.
     solver: str
     seed: int
-    seconds: float
+    seconds: float  # the time limit of the solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +53,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The result of testing claims.
+    """The result of testing claims."""
 
-    Attributes
-    ----------
-    bests
-        All lines, by fingerprint: old lines, and new ones, which may replace old ones.
-    improved
-        The new lines.
-    refused
-        Claims that are wrong, or could not be repeated.
-    """
-
+    # All lines, by fingerprint: old lines, and new ones, which may replace old ones.
     bests: Mapping[str, Best]
-    improved: tuple[Best, ...]
-    refused: tuple[Finding, ...]
+    improved: tuple[Best, ...]  # the new lines
+    refused: tuple[Finding, ...]  # claims that are wrong, or could not be repeated
 
 
 def stock_plan(problem: Problem) -> Plan:
@@ -134,19 +113,7 @@ def update(
     *,
     on_claim: Callable[[Claim], object] | None = None,
 ) -> Update:
-    """Adopt the claims that beat or prove the best known peaks, if they can be repeated.
-
-    Parameters
-    ----------
-    corpus
-        Has the problems of the claims, and their peaks.
-    bests
-        The lines that come with the corpus.
-    claims
-        In any order; a claim that improves nothing takes no time.
-    on_claim
-        Called before a claim is tried, which may take several times as long as the benchmark.
-    """
+    """Adopt the claims that beat or prove the best known peaks, if they can be repeated."""
     known, improved = dict(bests), dict[str, Best]()
     refused: list[Finding] = []
     for claim in sorted(claims, key=lambda one: (one.name, one.peak, not one.proved)):

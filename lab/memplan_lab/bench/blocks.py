@@ -34,33 +34,19 @@ HEADINGS: Final = (
 
 @dataclass(frozen=True)
 class Row:
-    """One problem and limit.
+    """One problem and limit."""
 
-    Attributes
-    ----------
-    name
-        Of the problem.
-    constrained
-        Whether constraints were drawn for it.
-    share
-        The limit is the least peak divided by this, or the largest buffer.
-    count, count_bound, total, total_bound
-        See `memplan.Blocks`.
-    chunks
-        The height of each block by ggml's rule; none for a problem with constraints.
-    seconds
-        CPU time of our plan.
-    """
-
-    name: str
-    constrained: bool
-    share: int
+    name: str  # of the problem
+    constrained: bool  # whether constraints were drawn for it
+    share: int  # the limit is the least peak divided by this, or the largest buffer
+    # count, count_bound, total, total_bound: See `memplan.Blocks`.
     count: int
     count_bound: int
     total: int
     total_bound: int
+    # The height of each block by ggml's rule; none for a problem with constraints.
     chunks: tuple[int, ...]
-    seconds: float
+    seconds: float  # CPU time of our plan
 
     @property
     def ratio(self) -> float:

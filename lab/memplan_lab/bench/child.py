@@ -19,15 +19,7 @@ from memplan_lab.bench.rows import last_line
 
 
 class ChildError(MemplanError):
-    """A process ended without an answer; the sentence says how.
-
-    Parameters
-    ----------
-    message
-        The sentence.
-    killed
-        Whether it was killed after its timeout.
-    """
+    """A process ended without an answer; the sentence says how."""
 
     def __init__(self, message: str, *, killed: bool = False) -> None:
         super().__init__(message)
@@ -41,24 +33,7 @@ def ask(
     timeout: float | None,
     environment: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return what a process answers.
-
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    request
-        What it reads.
-    timeout
-        Seconds after which it and its child processes are killed; `None` for no limit.
-    environment
-        Variables to set in addition to those of this process.
-
-    Raises
-    ------
-    ChildError
-        If it ends with an error, is killed, or does not answer with a JSON object.
-    """
+    """Return what a process answers; after `timeout` seconds it and its children are killed."""
     child = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

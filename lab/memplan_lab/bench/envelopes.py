@@ -23,21 +23,12 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Program:
-    """A program with symbolic dimensions.
+    """A program with symbolic dimensions."""
 
-    Attributes
-    ----------
-    make
-        Returns a module, example inputs, and the dynamic shapes, given `torch`.
-    ranges
-        The sizes, by the place of a symbol among those of the inputs.
-    condition
-        What the sizes keep to, with {0} and {1} for the symbols.
-    """
-
+    # Returns a module, example inputs, and the dynamic shapes, given `torch`.
     make: Callable[[Any], tuple[Any, tuple[Any, ...], Any]]
-    ranges: tuple[str, ...]
-    condition: str = ""
+    ranges: tuple[str, ...]  # the sizes, by the place of a symbol among those of the inputs
+    condition: str = ""  # what the sizes keep to, with {0} and {1} for the symbols
 
 
 def _attention(torch: Any) -> tuple[Any, tuple[Any, ...], Any]:
@@ -118,33 +109,20 @@ PROGRAMS: Mapping[str, Program] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of a program; amounts are in bytes.
+    """What was found of a program; amounts are in bytes."""
 
-    Attributes
-    ----------
-    program, buffers, sizes, plans
-        Its name; its buffers, the sizes of the range, and the plans that give their peaks.
-    proved
-        The share of the sizes at which no plan needs less.
-    seconds
-        CPU time, with reading the file at some sizes.
-    differ
-        How many of the sizes that have a plan of their own have another peak in it.
-    planned
-        How many have one.
-    one, largest, corner
-        The one plan for all sizes, the largest peak, and the peak at the largest values of all
-        dimensions, whatever the condition says.
-    """
-
+    # program, buffers, sizes, plans: Its name; its buffers, the sizes of the range, and the plans
+    # that give their peaks.
     program: str
     buffers: int
     sizes: int
     plans: int
-    proved: float
-    seconds: float
-    differ: int
-    planned: int
+    proved: float  # the share of the sizes at which no plan needs less
+    seconds: float  # CPU time, with reading the file at some sizes
+    differ: int  # how many of the sizes that have a plan of their own have another peak in it
+    planned: int  # how many have one
+    # one, largest, corner: The one plan for all sizes, the largest peak, and the peak at the
+    # largest values of all dimensions, whatever the condition says.
     one: int
     largest: int
     corner: int

@@ -32,29 +32,13 @@ Group = Sequence[Row]
 
 
 def save(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
-    """Draw rows into a file (`.png`, `.svg` or `.pdf`), or leave the old file as it was.
-
-    Raises
-    ------
-    FormatError
-        For another suffix, or if the file cannot be written.
-    MemplanError, MissingExtraError
-        As from `draw`.
-    """
+    """Draw rows into a file (`.png`, `.svg` or `.pdf`), or leave the old file as it was."""
     picture.format_of(path)
     picture.write(draw(rows), path, _DPI)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Check before hours of work that `save` can write a file afterwards.
-
-    Raises
-    ------
-    FormatError
-        If the suffix is not that of a picture.
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Check before hours of work that `save` can write a file afterwards."""
     picture.format_of(path)
     picture.make_figure(1, 1)
 
@@ -65,24 +49,6 @@ def draw(rows: Iterable[Row]) -> Figure:
     Times are CPU times on a logarithmic axis. A run without a plan counts like the longest run of
     its suite, which is the time limit if some run reached it. If instances are drawn one by one,
     its mark is hollow.
-
-    Parameters
-    ----------
-    rows
-        Rows without a measurement (a problem that could not be made, a solver that does not support
-        it) are left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not attached to any display.
-
-    Raises
-    ------
-    MemplanError
-        If nothing was measured.
-    MissingExtraError
-        If matplotlib is not installed.
     """
     suites: dict[str, list[Row]] = {}
     for row in rows:

@@ -79,20 +79,7 @@ _MCUNET: Final[Sequence[_Row]] = (
 
 
 def mobilenet_v2(size: int, width: float = 1.0, classes: int = 1000, seed: int = 0) -> bytes:
-    """Return MobileNetV2 (Sandler et al. 2018, table 2) as a TFLite file.
-
-    Parameters
-    ----------
-    size
-        Height and width of the image, in pixels.
-    width
-        The factor for the channels of each layer, rounded to multiples of eight; the last
-        convolution has at least 1 280.
-    classes
-        The number of scores in the result, in int8.
-    seed
-        The same seed gives the same weights, for any size of the image.
-    """
+    """Return MobileNetV2 (Sandler et al. 2018, table 2) as a TFLite file."""
     rows = [(row[0], _round_channels(row[1] * width), *row[2:]) for row in _MOBILENET_V2]
     last = _round_channels(1280 * max(1.0, width))
     return _build(size, _round_channels(32 * width), rows, last, classes, seed)

@@ -46,47 +46,27 @@ _PROBLEMS: Final = 200
 
 @dataclass(frozen=True)
 class Case:
-    """A program for two memories.
+    """A program for two memories."""
 
-    Attributes
-    ----------
-    name, family
-        From the corpus.
-    problem
-        Its buffers.
-    accesses
-        By id: how often the buffer is read, and written.
-    shares
-        Sizes of the fast memory, in per cent of the load.
-    """
-
+    # name, family: From the corpus.
     name: str
     family: str
-    problem: mp.Problem
-    accesses: dict[str, tuple[int, int]]
-    shares: tuple[int, ...]
+    problem: mp.Problem  # its buffers
+    accesses: dict[str, tuple[int, int]]  # by id: how often the buffer is read, and written
+    shares: tuple[int, ...]  # sizes of the fast memory, in per cent of the load
 
 
 @dataclass(frozen=True)
 class Row:
-    """A program and a size of the fast memory.
-
-    Attributes
-    ----------
-    traffic, bound
-        Of `memplan.assign`.
-    seconds
-        CPU time of all of it: choice, plans and referee.
-    rules
-        By rule: its traffic.
-    """
+    """A program and a size of the fast memory."""
 
     case: Case
     share: int
+    # traffic, bound: Of `memplan.assign`.
     traffic: float
     bound: float
-    seconds: float
-    rules: dict[str, int] = field(default_factory=dict)
+    seconds: float  # CPU time of all of it: choice, plans and referee
+    rules: dict[str, int] = field(default_factory=dict)  # by rule: its traffic
 
     @property
     def gap(self) -> float:
@@ -113,11 +93,6 @@ def read_program(
     """Return buffers and accesses: the first operator writes what it touches, others read it.
 
     The caller writes what is given, and reads what is wanted.
-
-    Returns
-    -------
-    problem, accesses
-        By id: the time, how often the buffer is read then, and how often it is written.
     """
     buffers, accesses = [], {}
     for storage, size in enumerate(program.size.tolist()):

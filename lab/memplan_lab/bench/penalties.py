@@ -51,13 +51,7 @@ class CostRow:
 
 
 def find_files(folder: str, lifted: bool) -> list[Path]:
-    """Return the files with penalties of a folder: the captured ones, or the lifted ones.
-
-    Raises
-    ------
-    MemplanError
-        If there are none.
-    """
+    """Return the files with penalties of a folder: the captured ones, or the lifted ones."""
     root = Path(folder)
     pattern = "minimalloc-dsa-rp/*.json" if lifted else "pypto*/**/*-soft*.json"
     found = sorted(root.glob(pattern))
@@ -69,15 +63,7 @@ def find_files(folder: str, lifted: bool) -> list[Path]:
 
 
 def read_pools(path: Path, unequal: bool = False) -> list[Pool]:
-    """Return the memories of a file that have buffers.
-
-    Parameters
-    ----------
-    path
-        The file.
-    unequal
-        Whether pairs cost 1 to 9 in turn, in place of what the file says.
-    """
+    """Return the memories of a file that have buffers."""
     try:
         problem: dict[str, Any] = json.loads(path.read_text())["problem"]
         return [

@@ -42,27 +42,14 @@ _GRACE_TO_KILL = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to run on a problem.
+    """What to run on a problem."""
 
-    Attributes
-    ----------
-    request
-        The request for `memplan_lab.bench.worker`.
-    capacity
-        In bytes; replaces that of the problem.
-    seconds
-        The time after which the process is killed; None for no limit.
-    memory
-        Bytes of data (heap, stacks, anonymous mappings) that the process may have, or None.
-    modules
-        To import before the fork, so that no solve pays for it.
-    """
-
-    request: Request
-    capacity: int | None
-    seconds: float | None
+    request: Request  # the request for `memplan_lab.bench.worker`
+    capacity: int | None  # in bytes; replaces that of the problem
+    seconds: float | None  # the time after which the process is killed; None for no limit
+    # Bytes of data (heap, stacks, anonymous mappings) that the process may have, or None.
     memory: int | None
-    modules: Sequence[str] = ()
+    modules: Sequence[str] = ()  # to import before the fork, so that no solve pays for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +79,7 @@ def _modules(spec: str) -> tuple[str, ...]:
 
 
 class Zygote:
-    """A process that forks for every solve; see `memplan_lab.bench.zygote`.
-
-    Raises
-    ------
-    MemplanError
-        If it does not start.
-    """
+    """A process that forks for every solve; see `memplan_lab.bench.zygote`."""
 
     def __init__(self) -> None:
         self._pipe, theirs = Pipe()

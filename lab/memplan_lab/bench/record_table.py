@@ -44,13 +44,7 @@ LISTS = (*_PLACES, *_USUAL, *GAP_COLUMNS, *_CONFLICTS, *_RESERVED)
 
 
 def schema() -> Any:
-    """Return the columns and their types, as `pyarrow.Schema`.
-
-    Raises
-    ------
-    MissingExtraError
-        If pyarrow is not installed.
-    """
+    """Return the columns and their types, as `pyarrow.Schema`."""
     import pyarrow as pa
 
     types = {
@@ -105,20 +99,7 @@ def _columns(names: Sequence[str], pairs: Any) -> dict[str, Any]:
 
 
 def problem_of(columns: Mapping[str, Any], capacity: int | None) -> Problem:
-    """Return the problem of a row.
-
-    Parameters
-    ----------
-    columns
-        By name of `LISTS`: an array of integers, or `None`.
-    capacity
-        Of the row.
-
-    Raises
-    ------
-    ProblemError
-        If it is no well formed problem.
-    """
+    """Return the problem of a row."""
     count = len(columns["start"])
     group, lead = (
         np.full(count, _USUAL[name]) if columns[name] is None else columns[name]

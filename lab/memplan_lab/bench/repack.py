@@ -50,38 +50,28 @@ class Turnover(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sequence of repackings, and a fresh solve for each; CPU time in seconds.
+    """One sequence of repackings, and a fresh solve for each; CPU time in seconds."""
 
-    Attributes
-    ----------
-    family, buffers, changed, steps
-        The family, the number of buffers, the number that change in a step, and the steps.
-    capacity
-        In per cent of the greatest least peak, or `LEAST` for the least peak as objective.
-    repack
-        By step: from buffers as objects to the answer.
-    fresh
-        By step: `memplan.solve` of an existing `Problem`.
-    with_problem
-        By step: the same with the construction of the `Problem` from objects.
-    moved, replanned
-        On average, the buffers that a step moves, and the share of steps with a full solve.
-    """
-
+    # family, buffers, changed, steps: The family, the number of buffers, the number that change in
+    # a step, and the steps.
     family: str
     buffers: int
     changed: int
     steps: int
+    # In per cent of the greatest least peak, or `LEAST` for the least peak as objective.
     capacity: str
-    repack: tuple[float, ...]
-    fresh: tuple[float, ...]
+    repack: tuple[float, ...]  # by step: from buffers as objects to the answer
+    fresh: tuple[float, ...]  # by step: `memplan.solve` of an existing `Problem`
+    # By step: the same with the construction of the `Problem` from objects.
     with_problem: tuple[float, ...]
+    # moved, replanned: On average, the buffers that a step moves, and the share of steps with a
+    # full solve.
     moved: float
     replanned: float
 
 
 def run(
-    families: Sequence[str],
+    families: Sequence[str],  # names of `FAMILIES`
     *,
     buffers: int = 500,
     changed: int = 25,
@@ -90,24 +80,7 @@ def run(
     seeds: int = 3,
     on_row: Callable[[Row], object] = lambda row: None,
 ) -> list[Row]:
-    """Measure; every plan is verified.
-
-    Parameters
-    ----------
-    families
-        Names of `FAMILIES`.
-    buffers, changed, steps, percents
-        See `Row`.
-    seeds
-        The number of sequences; the rows contain the steps of all of them.
-    on_row
-        Called with each row as soon as it is measured.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such family, or more buffers change than there are.
-    """
+    """Measure; every plan is verified."""
     for family in families:
         if family not in FAMILIES:
             raise MemplanError(f"there is no family {family!r}; choose from {', '.join(FAMILIES)}")

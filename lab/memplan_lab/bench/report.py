@@ -111,13 +111,7 @@ def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse before hours of work a file that `write` would refuse after them.
-
-    Raises
-    ------
-    FormatError
-        For a suffix that is neither `.csv` nor `.parquet`.
-    """
+    """Refuse before hours of work a file that `write` would refuse after them."""
     if _suffix(path) not in _WRITERS:
         raise FormatError(
             os.fspath(path), "results are written as .csv or .parquet; choose one by the suffix"
@@ -156,15 +150,7 @@ _WRITERS = {".csv": _csv, ".parquet": _parquet}
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:
-    """Read what `write` wrote, also in an older release, which had fewer columns.
-
-    Raises
-    ------
-    FormatError
-        If the file is none of a benchmark, or damaged.
-    MissingExtraError
-        For Parquet, if PyArrow is not installed.
-    """
+    """Read what `write` wrote, also in an older release, which had fewer columns."""
     reader = {".csv": _read_csv, ".parquet": _read_parquet}.get(_suffix(path))
     if reader is None:
         raise FormatError(

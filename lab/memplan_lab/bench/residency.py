@@ -31,24 +31,15 @@ HEADINGS: Final = ("", "runs", "proved", "mean gap", "less traffic", "best", "mo
 
 @dataclass(frozen=True)
 class Row:
-    """A program and a size of the fast memory, in per cent of the load.
-
-    Attributes
-    ----------
-    still
-        The traffic if every buffer stays in one memory.
-    moved, bound
-        The traffic if buffers move, and its bound.
-    seconds
-        CPU time of the latter.
-    """
+    """A program and a size of the fast memory, in per cent of the load."""
 
     name: str
     share: int
-    still: float
+    still: float  # the traffic if every buffer stays in one memory
+    # moved, bound: The traffic if buffers move, and its bound.
     moved: float
     bound: float
-    seconds: float
+    seconds: float  # CPU time of the latter
 
 
 def measure(names: Iterable[str], nodes: int | None = None) -> Iterator[Row]:

@@ -58,15 +58,7 @@ NETWORKS = {
 
 
 def measure(graphs: Mapping[str, Callable[[], Graph]], *, timeout: float) -> Iterator[Row]:
-    """Yield the rows of each graph.
-
-    Parameters
-    ----------
-    graphs
-        By the name of a case: what makes its graph, on streams.
-    timeout
-        Of each solve, in seconds.
-    """
+    """Yield the rows of each graph."""
     for name, make in graphs.items():
         layout = lay_out(make())
         yield from _measure_safety(name, layout)

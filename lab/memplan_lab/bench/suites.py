@@ -22,22 +22,14 @@ from memplan_lab.bench.records import Corpus, corpus
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem of a suite, not yet made.
+    """One problem of a suite, not yet made."""
 
-    Attributes
-    ----------
-    suite, name, make
-        Where it belongs, what it is called, and what makes it.
-    best_peak
-        The least peak where one is known, in bytes.
-    bound
-        What makes a bound on every peak that is known beforehand, in bytes; 0: none.
-    """
-
+    # suite, name, make: Where it belongs, what it is called, and what makes it.
     suite: str
     name: str
     make: Callable[[], Problem]
-    best_peak: int | None = None
+    best_peak: int | None = None  # the least peak where one is known, in bytes
+    # What makes a bound on every peak that is known beforehand, in bytes; 0: none.
     bound: Callable[[], int] = int
 
 

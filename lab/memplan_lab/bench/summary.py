@@ -15,38 +15,28 @@ R = TypeVar("R", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One solver on one suite.
-
-    Attributes
-    ----------
-    cases, solved, optimal
-        The numbers of cases that were not skipped, that ended with a valid plan, and that ended
-        with a proof that no plan has a smaller peak.
-    wall_median, wall_worst, wall_sum, cpu_sum
-        Seconds over all measured runs, solved or not; None if there is none.
-    ratio_mean, ratio_worst, worst_case
-        Peak over the best known bound of the case, over solved cases: mean, worst, and the case
-        with the worst; None if none was solved.
-    at_bound
-        The number of peaks at that bound.
-    relative
-        CPU time over that of the first solver, on the cases that both solved; None if there is
-        none.
-    """
+    """One solver on one suite."""
 
     suite: str
     solver: str
+    # cases, solved, optimal: The numbers of cases that were not skipped, that ended with a valid
+    # plan, and that ended with a proof that no plan has a smaller peak.
     cases: int
     solved: int
     optimal: int
+    # wall_median, wall_worst, wall_sum, cpu_sum: Seconds over all measured runs, solved or not;
+    # None if there is none.
     wall_median: float | None
     wall_worst: float | None
     wall_sum: float | None
     cpu_sum: float | None
+    # ratio_mean, ratio_worst, worst_case: Peak over the best known bound of the case, over solved
+    # cases: mean, worst, and the case with the worst; None if none was solved.
     ratio_mean: float | None
     ratio_worst: float | None
     worst_case: str | None
-    at_bound: int
+    at_bound: int  # the number of peaks at that bound
+    # CPU time over that of the first solver, on the cases that both solved; None if there is none.
     relative: float | None
 
 
@@ -140,37 +130,29 @@ def _relative(group: Sequence[Row], first: Sequence[Row]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The first solver of a suite compared with another.
-
-    Attributes
-    ----------
-    both, only_first, only_other
-        The numbers of cases that both solved, and that each alone solved.
-    cpu_mean, cpu_worst
-        CPU time of the first over that of the other, on the cases that both solved: geometric
-        mean, and the case where the first does worst. Below 1 the first is faster. None where
-        there is no such case.
-    peak_mean, peak_worst
-        The same of the peaks.
-    speed_up
-        CPU time of the other over that of the first, on the cases that the first solved: the
-        median. If the other found no plan, the time that it used counts, so the true ratio can
-        only be higher.
-    nodes_mean
-        Nodes of the first over those of the other, on the cases that both solved: geometric mean.
-    """
+    """The first solver of a suite compared with another."""
 
     suite: str
     first: str
     other: str
+    # both, only_first, only_other: The numbers of cases that both solved, and that each alone
+    # solved.
     both: int
     only_first: int
     only_other: int
+    # cpu_mean, cpu_worst: CPU time of the first over that of the other, on the cases that both
+    # solved: geometric mean, and the case where the first does worst. Below 1 the first is faster.
+    # None where there is no such case.
     cpu_mean: float | None
     cpu_worst: float | None
+    # peak_mean, peak_worst: The same of the peaks.
     peak_mean: float | None
     peak_worst: float | None
+    # CPU time of the other over that of the first, on the cases that the first solved: the median.
+    # If the other found no plan, the time that it used counts, so the true ratio can only be
+    # higher.
     speed_up: float | None
+    # Nodes of the first over those of the other, on the cases that both solved: geometric mean.
     nodes_mean: float | None
 
 

@@ -52,22 +52,7 @@ def main() -> None:
 
 
 def _run(work: Work, caller: Connection, complaints: IO[bytes]) -> bytes:
-    """Return the `Outcome` of a solve in a process of its own, pickled.
-
-    Parameters
-    ----------
-    work
-        The solve.
-    caller
-        The caller sends nothing before it has the outcome, so a readable pipe means that it ended.
-    complaints
-        A file for output of the process that is not the outcome.
-
-    Raises
-    ------
-    EOFError
-        If the caller is gone.
-    """
+    """Return the `Outcome` of a solve in a process of its own, pickled."""
     child, reader = _fork(work, caller, complaints)
     reaped = False
     try:

@@ -45,35 +45,20 @@ class Answer(Enum):
 
 @dataclass
 class Count:
-    """How many questions of a kind were asked, and what became of them.
-
-    Attributes
-    ----------
-    asked, open
-        How many were answered, and of these how many without a proof that nothing is better.
-    wrong
-        The false claims: a sentence with the seed of each.
-    seconds
-        Wall time.
-    """
+    """How many questions of a kind were asked, and what became of them."""
 
     kind: str
+    # asked, open: How many were answered, and of these how many without a proof that nothing is
+    # better.
     asked: int = 0
     open: int = 0
+    # The false claims: a sentence with the seed of each.
     wrong: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  # wall time
 
 
 def ask(kind: str, seed: int) -> tuple[Answer, str]:
-    """Ask one question; return what became of it, and what is false.
-
-    Parameters
-    ----------
-    kind
-        One of `KINDS`.
-    seed
-        From 0; the same one asks the same question.
-    """
+    """Ask one question; return what became of it, and what is false."""
     rng = random.Random(f"{kind} {seed}")
     try:
         return (Answer.PROVED if KINDS[kind](rng) else Answer.OPEN), ""

@@ -22,17 +22,7 @@ def must(is_true: bool, claim: object) -> None:
 def compare(
     what: object, found: Number | None, bound: Number, status: object, true: Number | None
 ) -> bool:
-    """Compare an answer with the least one; return whether it is proved.
-
-    Parameters
-    ----------
-    what
-        The answer, for the message.
-    found, bound, status
-        What it costs, what is said to be the least, and the status; `None` for no answer.
-    true
-        The least cost of all answers; `None` if there is none.
-    """
+    """Compare an answer with the least one; return whether it is proved."""
     words = f"{what!r}, but the least is {true}"
     if true is None:
         must(found is None, words)

@@ -68,11 +68,5 @@ app.add_typer(corpus.app, name=corpus.NAME)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code.
-
-    Parameters
-    ----------
-    arguments
-        Without the program's name; `None` takes those of the process.
-    """
+    """Run one command; return its exit code."""
     return running.run(app, "memplan-lab", arguments)

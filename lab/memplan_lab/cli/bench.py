@@ -19,13 +19,7 @@ _TIMEOUT = 60.0  # seconds of a solve; some need hours otherwise
 
 
 def parse_factor(text: str) -> int:
-    """Read a capacity as a ratio of the smallest peak, such as 1.1; return it in percent.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is not a positive number of whole percent.
-    """
+    """Read a capacity as a ratio of the smallest peak, such as 1.1; return it in percent."""
     match = re.fullmatch(r"(\d{1,4})(?:\.(\d\d?))?", text, re.ASCII)
     percent = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else 0
     if percent < 1:

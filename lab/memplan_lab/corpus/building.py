@@ -63,54 +63,25 @@ FAMILIES: Mapping[str, Callable[[], Iterator[Recipe]]] = {
 
 @dataclass(frozen=True)
 class Failure:
-    """A recipe that made no problem of the corpus.
+    """A recipe that made no problem of the corpus."""
 
-    Attributes
-    ----------
-    name
-        Of the recipe.
-    reason
-        In a sentence.
-    """
-
-    name: str
-    reason: str
+    name: str  # of the recipe
+    reason: str  # in a sentence
 
 
 @dataclass(frozen=True)
 class Built:
-    """A corpus in memory.
+    """A corpus in memory."""
 
-    Attributes
-    ----------
-    records
-        In the order of their recipes.
-    failures
-        Recipes whose problems could not be made, or are too small or too large.
-    duplicates
-        By name of a recipe that made the same problem as an earlier one, the name of that one.
-    """
-
-    records: tuple[Record, ...]
+    records: tuple[Record, ...]  # in the order of their recipes
+    # Recipes whose problems could not be made, or are too small or too large.
     failures: tuple[Failure, ...]
+    # By name of a recipe that made the same problem as an earlier one, the name of that one.
     duplicates: Mapping[str, str]
 
 
 def recipes(families: Sequence[str] | None = None, limit: int | None = None) -> list[Recipe]:
-    """Return recipes, in their order.
-
-    Parameters
-    ----------
-    families
-        Names of `FAMILIES`; None: all.
-    limit
-        At most so many, spread evenly over all; None: all.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such family, or the limit is below 1.
-    """
+    """Return recipes, in their order."""
     chosen = list(FAMILIES) if families is None else list(families)
     for name in chosen:
         if name not in FAMILIES:
@@ -227,15 +198,7 @@ def _structure(problem: Problem) -> str:
 
 
 def write(built: Built, path: str | os.PathLike[str]) -> str:
-    """Write a corpus; return its checksum.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    MissingExtraError
-        If pyarrow is not installed.
-    """
+    """Write a corpus; return its checksum."""
     return records.write(built.records, path, {"version": VERSION, **origin()})
 
 

@@ -75,26 +75,16 @@ _PARTITIONS = ("ddp", "overlap", "category")
 
 @dataclass(frozen=True)
 class Setting:
-    """How a model is built and called.
+    """How a model is built and called."""
 
-    Attributes
-    ----------
-    batch, size
-        The size is in tokens, pixels or samples.
-    dtype
-        "float32" or "bfloat16".
-    attention
-        "sdpa" or "eager", the names of the library: one operator, or several; empty where there
-        is no choice.
-    checkpoint
-        Whether layers are computed again in the backward pass.
-    """
-
+    # batch, size: The size is in tokens, pixels or samples.
     batch: int
     size: int
-    dtype: str
+    dtype: str  # "float32" or "bfloat16"
+    # "sdpa" or "eager", the names of the library: one operator, or several; empty where there is no
+    # choice.
     attention: str = ""
-    checkpoint: bool = False
+    checkpoint: bool = False  # whether layers are computed again in the backward pass
 
     @property
     def variant(self) -> str:

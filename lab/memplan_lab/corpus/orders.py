@@ -46,15 +46,7 @@ _TOKENS = 128
 def record_all(
     limit: int | None = None, on_made: Callable[[int, int, str], object] | None = None
 ) -> tuple[list[Case], list[Failure]]:
-    """Return the graphs, and the recipes that could not be made or are too large.
-
-    Parameters
-    ----------
-    limit
-        At most so many recipes, spread evenly over all; None: all.
-    on_made
-        Called behind every recipe: how many are done, of how many, and its name.
-    """
+    """Return the graphs, and the recipes that could not be made or are too large."""
     recipes = list(iterate_recipes())
     if limit is not None and limit < len(recipes):
         recipes = [recipes[at * len(recipes) // limit] for at in range(limit)]

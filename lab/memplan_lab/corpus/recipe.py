@@ -30,53 +30,26 @@ _QUANTISED = ("int8", "scratchpad")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A problem, not yet made; it can be sent to another process.
+    """A problem, not yet made; it can be sent to another process."""
 
-    Attributes
-    ----------
-    name
-        Distinct among all recipes.
-    family
-        Where it is from.
-    provenance
-        How it is made, in words.
-    make
-        Makes it, always the same; fails as its library does.
-    """
-
-    name: str
-    family: str
-    provenance: Mapping[str, str]
-    make: Callable[[], Problem]
+    name: str  # distinct among all recipes
+    family: str  # where it is from
+    provenance: Mapping[str, str]  # how it is made, in words
+    make: Callable[[], Problem]  # makes it, always the same; fails as its library does
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network of PyTorch with its input, not yet built.
+    """A network of PyTorch with its input, not yet built."""
 
-    Attributes
-    ----------
-    library
-        That has it: "timm".
-    model
-        Its name there.
-    build
-        Builds it; can be sent to another process.
-    batch, size
-        Of the input; the size is the side of an image, or a number of tokens.
-    dtype
-        Of weights and activations: "float32" or "bfloat16".
-    variant
-        What else is special: "checkpointed".
-    """
-
-    library: str
-    model: str
-    build: Callable[[], Ready]
+    library: str  # that has it: "timm"
+    model: str  # its name there
+    build: Callable[[], Ready]  # builds it; can be sent to another process
+    # batch, size: Of the input; the size is the side of an image, or a number of tokens.
     batch: int
     size: int
-    dtype: str = "float32"
-    variant: str = ""
+    dtype: str = "float32"  # of weights and activations: "float32" or "bfloat16"
+    variant: str = ""  # what else is special: "checkpointed"
 
     def recipe(self, family: str, way: str, **options: str | int) -> Recipe:
         """Return the recipe of running the network in a way of `memplan_lab.corpus.runs`."""

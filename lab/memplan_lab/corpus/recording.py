@@ -28,41 +28,24 @@ _Mode: Any = require("torch.utils._python_dispatch", extra="corpus").TorchDispat
 
 @dataclass(slots=True)
 class Storage:
-    """A piece of memory.
+    """A piece of memory."""
 
-    Attributes
-    ----------
-    bytes
-        What it holds.
-    shape, dtype
-        Of the tensor that it was first seen with.
-    start, end
-        It is held during `[start, end)`, in steps; `start` is -1 if it was there before.
-    weight
-        Whether it is a parameter or a buffer of the module.
-    """
-
-    bytes: int
+    bytes: int  # what it holds
+    # shape, dtype: Of the tensor that it was first seen with.
     shape: tuple[int, ...]
     dtype: Any
+    # start, end: It is held during `[start, end)`, in steps; `start` is -1 if it was there before.
     start: int
     end: int = -1
-    weight: bool = False
+    weight: bool = False  # whether it is a parameter or a buffer of the module
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedOperator:
-    """An operator that makes or changes something; views are no steps.
+    """An operator that makes or changes something; views are no steps."""
 
-    Attributes
-    ----------
-    operator
-        As PyTorch names it, "aten.convolution".
-    reads, makes, changes
-        Numbers of storages; what it changes it may also read.
-    """
-
-    operator: str
+    operator: str  # as PyTorch names it, "aten.convolution"
+    # reads, makes, changes: Numbers of storages; what it changes it may also read.
     reads: tuple[int, ...]
     makes: tuple[int, ...]
     changes: tuple[int, ...]
@@ -70,21 +53,11 @@ class RecordedOperator:
 
 @dataclass(frozen=True)
 class Recording:
-    """A run.
+    """A run."""
 
-    Attributes
-    ----------
-    storages
-        In the order in which they were first seen.
-    steps
-        In the order in which they ran.
-    result
-        What the program returned.
-    """
-
-    storages: list[Storage]
-    steps: list[RecordedOperator]
-    result: Any
+    storages: list[Storage]  # in the order in which they were first seen
+    steps: list[RecordedOperator]  # in the order in which they ran
+    result: Any  # what the program returned
     _number_of: dict[int, int]
 
     @property
@@ -98,20 +71,7 @@ class Recording:
 
 
 def record(run: Callable[[], object], weights: Iterable[Any]) -> Recording:
-    """Run a program and return what it allocated.
-
-    Parameters
-    ----------
-    run
-        Works on tensors of the meta device, or fake ones. What it returns is held until the end.
-    weights
-        Parameters and buffers, which are there all the time.
-
-    Raises
-    ------
-    MemplanError
-        If it has too many tensors.
-    """
+    """Run a program and return what it allocated."""
     _warm_up()
     return _record(run, weights)
 

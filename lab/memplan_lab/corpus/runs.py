@@ -36,22 +36,13 @@ torch = require("torch", extra="corpus")
 
 @dataclass(frozen=True)
 class Ready:
-    """A module on the meta device, and what to call it with.
+    """A module on the meta device, and what to call it with."""
 
-    Attributes
-    ----------
-    module
-        A `torch.nn.Module`.
-    args, kwargs
-        Its arguments.
-    loss
-        Makes a scalar of its result, for training.
-    """
-
-    module: Any
+    module: Any  # A `torch.nn.Module`
+    # args, kwargs: Its arguments.
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
-    loss: Callable[[Any], Any] = lambda result: result
+    loss: Callable[[Any], Any] = lambda result: result  # makes a scalar of its result, for training
 
     def __call__(self) -> Any:
         """Call the module."""

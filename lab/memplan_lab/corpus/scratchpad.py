@@ -38,15 +38,6 @@ def on_scratchpad(graph: Graph, tiles: int, chunk: int) -> Problem:
     the sub-step before the one that reads it; weights of one chunk stay while the operators that
     follow read them too. Inputs come one sub-step before their first reader, and outputs leave in
     the one behind their last. Sizes are rounded up to 64 bytes.
-
-    Parameters
-    ----------
-    graph
-        On one stream, as `tile_graph` takes it.
-    tiles
-        Into how many an operator is cut at most; 1 leaves them whole.
-    chunk
-        Bytes of weights that are moved at once.
     """
     cut = tile_graph(graph, tiles)
     weights = [

@@ -97,18 +97,10 @@ def _is_random(operator: str) -> bool:
 
 @dataclass(frozen=True)
 class Shaped:
-    """A graph, and where a recording's storages are in it.
+    """A graph, and where a recording's storages are in it."""
 
-    Attributes
-    ----------
-    graph
-        On one stream.
-    tensor_of
-        By number of a storage: the tensor that has all changes of it.
-    """
-
-    graph: Graph
-    tensor_of: dict[int, int]
+    graph: Graph  # on one stream
+    tensor_of: dict[int, int]  # by number of a storage: the tensor that has all changes of it
 
 
 def graph_of(
@@ -117,17 +109,6 @@ def graph_of(
     """Return a run as a graph on one stream.
 
     An operator that changes a storage makes a view of it, so that later readers wait for that.
-
-    Parameters
-    ----------
-    recording
-        Of one run.
-    wanted
-        Numbers of the storages that are handed out.
-    int8
-        Whether sizes are those of a network that is quantised; see `precision`.
-    name
-        Of the graph.
     """
     sizes = bytes_in_int8(recording) if int8 else [one.bytes for one in recording.storages]
     growing = _Growing(recording, sizes, frozenset(wanted))

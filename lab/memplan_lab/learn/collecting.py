@@ -16,21 +16,11 @@ __all__ = ["Searched", "collect"]
 
 @dataclass(frozen=True)
 class Searched:
-    """One search that samples were taken from.
+    """One search that samples were taken from."""
 
-    Attributes
-    ----------
-    instance
-        Its name.
-    solved
-        Whether it ended with a plan; a search without one gives no samples.
-    impasses
-        Major backtracks with a label.
-    """
-
-    instance: str
-    solved: bool
-    impasses: int
+    instance: str  # its name
+    solved: bool  # whether it ended with a plan; a search without one gives no samples
+    impasses: int  # major backtracks with a label
 
 
 def collect(

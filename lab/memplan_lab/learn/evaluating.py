@@ -16,25 +16,14 @@ __all__ = ["Row", "Run", "evaluate"]
 
 @dataclass(frozen=True)
 class Run:
-    """One search.
+    """One search."""
 
-    Attributes
-    ----------
-    solved
-        Whether it found a plan within its steps.
-    backtracks
-        Minor and major; of a search without a plan at least its limit of steps, also where it
-        gave up before.
-    seconds
-        Of processor time, the least of several runs.
-    steps
-        Placements tried, also by a second search.
-    """
-
-    solved: bool
+    solved: bool  # whether it found a plan within its steps
+    # Minor and major; of a search without a plan at least its limit of steps, also where it gave up
+    # before.
     backtracks: int
-    seconds: float
-    steps: int = 0
+    seconds: float  # of processor time, the least of several runs
+    steps: int = 0  # placements tried, also by a second search
 
 
 @dataclass(frozen=True)

@@ -36,41 +36,25 @@ _KIND = "figures of learned backtracking"
 
 @dataclass(frozen=True)
 class Portion:
-    """The buffers that are live in one stretch of time, searched in three ways.
+    """The buffers that are live in one stretch of time, searched in three ways."""
 
-    Attributes
-    ----------
-    start, end
-        The stretch, in the problem's steps of time.
-    backtracks
-        By the option `learned`: "off", "on", "published"; a search without a plan counts with its
-        limit of steps at least.
-    """
-
+    # start, end: The stretch, in the problem's steps of time.
     start: int
     end: int
+    # By the option `learned`: "off", "on", "published"; a search without a plan counts with its
+    # limit of steps at least.
     backtracks: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What figures 15 to 17 show.
+    """What figures 15 to 17 show."""
 
-    Attributes
-    ----------
-    problem
-        Its name.
-    portions
-        Figure 15.
-    seconds
-        Figure 16: processor time of a candidate, by how many are scored at once.
-    importance
-        Figure 17: by how much the error grows where a feature is shuffled.
-    """
-
-    problem: str
-    portions: Sequence[Portion]
+    problem: str  # its name
+    portions: Sequence[Portion]  # figure 15
+    # Figure 16: processor time of a candidate, by how many are scored at once.
     seconds: Mapping[int, float]
+    # Figure 17: by how much the error grows where a feature is shuffled.
     importance: Mapping[str, float]
 
 
@@ -81,24 +65,12 @@ def measure(name: str, problem: Problem, model: Model, samples: Samples, *, step
 
 
 def write(figures: Figures, path: str) -> None:
-    """Write what the figures show as JSON; all of it or nothing.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    """
+    """Write what the figures show as JSON; all of it or nothing."""
     write_text(path, json.dumps({"kind": _KIND, **asdict(figures)}, indent=1) + "\n")
 
 
 def read(content: object) -> Figures | None:
-    """Return the figures of a file's JSON, or `None` if it is of another kind.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If a part is missing, or is not what it should be.
-    """
+    """Return the figures of a file's JSON, or `None` if it is of another kind."""
     if not isinstance(content, dict) or content.get("kind") != _KIND:
         return None
     return Figures(
@@ -112,19 +84,7 @@ def read(content: object) -> Figures | None:
 def portions(
     problem: Problem, model: Model, *, parts: int = 8, steps: int = 20_000
 ) -> list[Portion]:
-    """Return the backtracks in each portion of a problem (figure 15).
-
-    Parameters
-    ----------
-    problem
-        With a capacity.
-    model
-        Asked by the search that is as published.
-    parts
-        Into how many stretches of equal length its time is cut.
-    steps
-        Limit of a search, in placements tried.
-    """
+    """Return the backtracks in each portion of a problem (figure 15)."""
     first, last = int(problem.start.min()), int(problem.end.max())
     cuts = [first + (last - first) * part // parts for part in range(parts + 1)]
     found: list[Portion] = []
@@ -204,17 +164,7 @@ def draw(figures: Figures) -> dict[int, Figure]:
 def _draw_bars(
     bars: Mapping[str, Mapping[str, float]], labels: tuple[str, str], *, log: bool = False
 ) -> Figure:
-    """Draw bars, side by side, for each name of a group.
-
-    Parameters
-    ----------
-    bars
-        By series, then by name: a value.
-    labels
-        Of the axes, x and y.
-    log
-        Whether the axis of values is logarithmic above 1.
-    """
+    """Draw bars, side by side, for each name of a group."""
     figure = picture.make_figure(_WIDTH, _HEIGHT)
     axes = figure.add_subplot()
     width = 0.8 / len(bars)

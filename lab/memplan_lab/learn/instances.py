@@ -27,43 +27,22 @@ _LEAST_NODES = 100_000  # of the search for the least capacity, enough to come n
 
 @dataclass(frozen=True)
 class Family:
-    """Problems that differ by their seed only.
+    """Problems that differ by their seed only."""
 
-    Attributes
-    ----------
-    make
-        From the number of buffers and a seed.
-    small
-        Numbers of buffers for training: the oracle has an answer to most questions.
-    large
-        Numbers of buffers for evaluation.
-    percents
-        Capacities, as percentages of the least known one.
-    """
-
-    make: Callable[[int, int], Problem]
+    make: Callable[[int, int], Problem]  # from the number of buffers and a seed
+    # Numbers of buffers for training: the oracle has an answer to most questions.
     small: Sequence[int]
-    large: Sequence[int]
-    percents: Sequence[int]
+    large: Sequence[int]  # numbers of buffers for evaluation
+    percents: Sequence[int]  # capacities, as percentages of the least known one
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One problem with a capacity, not yet made.
+    """One problem with a capacity, not yet made."""
 
-    Attributes
-    ----------
-    name
-        Of the problem and its capacity.
-    family
-        The family, or the file.
-    make
-        The problem; its capacity can be kept.
-    """
-
-    name: str
-    family: str
-    make: Callable[[], Problem]
+    name: str  # of the problem and its capacity
+    family: str  # the family, or the file
+    make: Callable[[], Problem]  # the problem; its capacity can be kept
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -77,30 +56,13 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def of_seeds(
-    family: str,
+    family: str,  # one of `FAMILIES`
     seeds: Sequence[int],
     sizes: Sequence[int] | None = None,
     *,
     small: bool = False,
 ) -> Iterator[Instance]:
-    """Yield a family's problems of these seeds, each at all of its capacities.
-
-    Parameters
-    ----------
-    family
-        One of `FAMILIES`.
-    seeds
-        Of the generator.
-    sizes
-        Numbers of buffers; `None` takes the family's own.
-    small
-        Whether to take the sizes for training instead of those for evaluation.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such family.
-    """
+    """Yield a family's problems of these seeds, each at all of its capacities."""
     known = FAMILIES.get(family)
     if known is None:
         raise MemplanError(f"there is no family {family!r}; choose from {', '.join(FAMILIES)}")
@@ -111,13 +73,7 @@ def of_seeds(
 
 
 def of_files(path: Path, percents: Sequence[int] = (100, 102, 105)) -> Iterator[Instance]:
-    """Yield the problems of a file or of all files of a folder, each at all of these capacities.
-
-    Raises
-    ------
-    MemplanError
-        If a file cannot be read, or there is none.
-    """
+    """Yield the problems of a file or of all files of a folder, each at all of these capacities."""
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     if not files:
         raise MemplanError(f"{path}: there is no file in this folder")
@@ -134,20 +90,6 @@ def of_corpus(
     All problems of a network are in the same half, so that settings chosen on one half are
     independent of the networks of the other. Problems with conflicts or groups, which the search
     does not support, are left out.
-
-    Parameters
-    ----------
-    half
-        One of `HALVES`.
-    sample
-        How many records to draw at first, of both halves; `None` takes the whole corpus.
-    percents
-        Capacities, as percentages of the least peak that is known.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such half.
     """
     if half not in HALVES:
         raise MemplanError(f"there is no half {half!r}; choose from {', '.join(HALVES)}")

@@ -40,50 +40,32 @@ _RUN = ("solved", "backtracks", "seconds", "steps")
 
 @dataclass(frozen=True)
 class Merit:
-    """A summary of rows. Problems are hard if the plain search backtracks often or fails.
+    """A summary of rows. Problems are hard if the plain search backtracks often or fails."""
 
-    Attributes
-    ----------
-    family
-        Of the problems.
-    hard, easy
-        How many there are of each kind.
-    unsolved, won, lost
-        Of the hard: those that the plain search does not solve, those of them that the learned
-        one solves, and those that only the plain search solves.
-    plain, learned
-        The median backtracks on the hard ones, as `Run` counts them.
-    easy_other, easy_lost
-        Of the easy: those that take other steps with learning, and those that it does not solve.
-    cpu, worst_cpu
-        Processor time with learning over that without, on the easy ones: of the sums, and of
-        the worst problem that takes a millisecond or more.
-    """
-
-    family: str
+    family: str  # of the problems
+    # hard, easy: How many there are of each kind.
     hard: int
     easy: int
+    # unsolved, won, lost: Of the hard: those that the plain search does not solve, those of them
+    # that the learned one solves, and those that only the plain search solves.
     unsolved: int
     won: int
     lost: int
+    # plain, learned: The median backtracks on the hard ones, as `Run` counts them.
     plain: float | None
     learned: float | None
+    # easy_other, easy_lost: Of the easy: those that take other steps with learning, and those that
+    # it does not solve.
     easy_other: int
     easy_lost: int
+    # cpu, worst_cpu: Processor time with learning over that without, on the easy ones: of the sums,
+    # and of the worst problem that takes a millisecond or more.
     cpu: float | None
     worst_cpu: float | None
 
 
 def judge(rows: Sequence[Row], hard: int) -> list[Merit]:
-    """Return a summary for each family, and of all together if there are several.
-
-    Parameters
-    ----------
-    rows
-        From `evaluate`.
-    hard
-        More backtracks than these of the plain search make a problem a hard one.
-    """
+    """Return a summary for each family, and of all together if there are several."""
     families = list(dict.fromkeys(row.family for row in rows))
     merits = [_judge(name, [row for row in rows if row.family == name], hard) for name in families]
     return merits if len(families) < 2 else [*merits, _judge("all", rows, hard)]
@@ -142,13 +124,7 @@ def cells(merit: Merit) -> list[str]:
 
 
 def write(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
-    """Write all rows as CSV, whole or not at all.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    """
+    """Write all rows as CSV, whole or not at all."""
     file = io.StringIO()
     out = csv.writer(file, lineterminator="\n")
     runs = [f"{name}_{column}" for name in ("plain", "learned") for column in _RUN]

@@ -27,33 +27,16 @@ _IMPASSES = ("length", "solvable", "shared")
 
 @dataclass(frozen=True)
 class Samples:
-    """Targets of major backtracks, as `memplan._core.collect_backtracks` returns them.
+    """Targets of major backtracks, as `memplan._core.collect_backtracks` returns them."""
 
-    Attributes
-    ----------
-    features
-        `float32`, one row per target; the columns are `memplan.solvers.backtracking.features()`.
-    level
-        The decision level of each target: its placement and all after it are taken back.
-    impasse
-        The backtrack of each target, ascending: an index of the three columns below.
-    length
-        Of each backtrack: how many placements the path had.
-    solvable
-        How many of them, from the first, some solution has as well.
-    shared
-        How many of them the solution has that was found in the end.
-    recipe
-        How they were collected.
-    """
-
+    # `float32`, one row per target; the columns are `memplan.solvers.backtracking.features()`.
     features: Floats
-    level: Ints
-    impasse: Ints
-    length: Ints
-    solvable: Ints
-    shared: Ints
-    recipe: Mapping[str, object]
+    level: Ints  # the decision level of each target: its placement and all after it are taken back
+    impasse: Ints  # the backtrack of each target, ascending: an index of the three columns below
+    length: Ints  # of each backtrack: how many placements the path had
+    solvable: Ints  # how many of them, from the first, some solution has as well
+    shared: Ints  # how many of them the solution has that was found in the end
+    recipe: Mapping[str, object]  # how they were collected
 
     def __len__(self) -> int:
         return len(self.level)
@@ -84,13 +67,7 @@ class Samples:
         return deepest
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all columns as one `.npz`, whole or not at all.
-
-        Raises
-        ------
-        FormatError
-            If the file cannot be written.
-        """
+        """Write all columns as one `.npz`, whole or not at all."""
         about = json.dumps({"format": FORMAT, "names": features(), "recipe": self.recipe})
         columns = {name: getattr(self, name) for name in ("features", *_TARGETS, *_IMPASSES)}
         file = io.BytesIO()
@@ -116,13 +93,7 @@ def join(parts: Sequence[Samples], recipe: Mapping[str, object] | None = None) -
 
 
 def load(path: str | os.PathLike[str]) -> Samples:
-    """Read what `Samples.save` wrote.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or is not that.
-    """
+    """Read what `Samples.save` wrote."""
     name = os.fspath(path)
     columns = _columns(name)
     about = _about(name, columns.pop("about", None))

@@ -12,56 +12,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: lines of text under headings.
+    """A table: lines of text under headings."""
 
-    Attributes
-    ----------
-    caption
-        What it shows, in a sentence.
-    headings
-        Of the columns, k of them.
-    lines
-        Cells, k in each.
-    left
-        The columns that are flush left.
-    """
-
-    caption: str
-    headings: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    left: frozenset[int] = frozenset({0})
+    caption: str  # what it shows, in a sentence
+    headings: Sequence[str]  # of the columns, k of them
+    lines: Sequence[Sequence[str]]  # cells, k in each
+    left: frozenset[int] = frozenset({0})  # the columns that are flush left
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure.
+    """A figure."""
 
-    Attributes
-    ----------
-    name
-        Of its file, without a suffix; distinct in a report.
-    caption
-        What it shows, in a sentence; it is also the text for readers who cannot see it.
-    figure
-        Attached to no display.
-    """
-
-    name: str
-    caption: str
-    figure: Figure
+    name: str  # of its file, without a suffix; distinct in a report
+    caption: str  # what it shows, in a sentence; it is also the text for readers who cannot see it
+    figure: Figure  # attached to no display
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What the report says under a heading.
+    """What the report says under a heading."""
 
-    Attributes
-    ----------
-    text
-        Paragraphs, plain.
-    blocks
-        What follows them.
-    """
-
-    text: Sequence[str] = ()
-    blocks: Sequence[Table | Chart] = ()
+    text: Sequence[str] = ()  # paragraphs, plain
+    blocks: Sequence[Table | Chart] = ()  # what follows them

@@ -29,20 +29,7 @@ def name(what: str, group: str) -> str:
 def draw_shares(
     curves: Mapping[str, Curve], label: str, scale: str = "log", things: str = "problems"
 ) -> Figure:
-    """Draw, for each name, the share of things with at most some value, as stairs.
-
-    Parameters
-    ----------
-    curves
-        Values, ascending and positive, and per cent; both may be empty.
-    label
-        What the values are.
-    scale
-        Of their axis: "log", "linear" for values that are much alike, or "bytes" for sizes at
-        powers of two.
-    things
-        What the shares are of.
-    """
+    """Draw, for each name, the share of things with at most some value, as stairs."""
     figure, axes = _figure()
     ends = [end for values, _ in curves.values() if values for end in (values[0], values[-1])]
     first, last = min(ends, default=1.0), max(ends, default=1.0)
@@ -71,18 +58,7 @@ def draw_shares(
 def draw_bars(
     names: Sequence[str], bars: Mapping[str, Sequence[tuple[float, bool] | None]], label: str
 ) -> Figure:
-    """Draw, for each of k names, a bar of each series beside one another, on a logarithmic axis.
-
-    Parameters
-    ----------
-    names
-        Of the groups of bars, k of them.
-    bars
-        For each series k values > 0, with whether each is only a lower limit (hatched); `None`
-        leaves a bar out.
-    label
-        What the values are.
-    """
+    """Draw, for each of k names, a bar of each series beside one another, on a logarithmic axis."""
     figure, axes = _figure()
     width = 0.8 / max(1, len(bars))
     for at, (series, values) in enumerate(bars.items()):
@@ -107,15 +83,7 @@ def draw_bars(
 def draw_pairs(
     pairs: Mapping[str, Sequence[tuple[float, float]]], labels: tuple[str, str]
 ) -> Figure:
-    """Draw, for each name, what was measured in two ways, with the line on which both are equal.
-
-    Parameters
-    ----------
-    pairs
-        Of values >= 0; the axes are logarithmic above 1.
-    labels
-        Of the axes, x and y.
-    """
+    """Draw, for each name, what was measured in two ways, with the line on which both are equal."""
     figure, axes = _figure()
     top = max((value for each in pairs.values() for pair in each for value in pair), default=1.0)
     axes.plot([0, top], [0, top], color="#888888", linewidth=0.8, gid="equal")
@@ -138,15 +106,7 @@ def draw_pairs(
 def draw_points(
     values: Mapping[str, Mapping[str, float]], label: str, scale: str = "log"
 ) -> Figure:
-    """Draw, for each name, a value of each of several cases, which stand side by side.
-
-    Parameters
-    ----------
-    values
-        By name and case; a case may lack a value.
-    label, scale
-        Of the axis of the values.
-    """
+    """Draw, for each name, a value of each of several cases, which stand side by side."""
     figure, axes = _figure()
     cases = list(dict.fromkeys(case for each in values.values() for case in each))
     for at, (solver, each) in enumerate(values.items()):
@@ -170,15 +130,7 @@ def draw_points(
 def draw_lines(
     lines: Mapping[str, Sequence[tuple[float, float]]], labels: tuple[str, str]
 ) -> Figure:
-    """Draw, for each name, a line through points (x, y); y counts bytes.
-
-    Parameters
-    ----------
-    lines
-        Points of each, x ascending.
-    labels
-        Of the axes, x and y.
-    """
+    """Draw, for each name, a line through points (x, y); y counts bytes."""
     figure, axes = _figure()
     for at, (series, points) in enumerate(lines.items()):
         x, y = ([point[k] for point in points] for k in range(2))
@@ -193,15 +145,7 @@ def draw_lines(
 def draw_bands(
     bands: Mapping[str, Sequence[tuple[float, float, float]]], labels: tuple[str, str]
 ) -> Figure:
-    """Draw, for each name, a curve with the standard error around it.
-
-    Parameters
-    ----------
-    bands
-        Of x > 0, ascending, the value, and its standard error.
-    labels
-        Of the axes, x and y.
-    """
+    """Draw, for each name, a curve with the standard error around it."""
     figure, axes = _figure()
     axes.axhline(1.0, color="#888888", linewidth=0.8, gid="equal")
     for at, (case, points) in enumerate(bands.items()):

@@ -56,13 +56,7 @@ def write(results: Results, out: str | os.PathLike[str], command: str = "") -> N
 
 
 def check(out: str | os.PathLike[str]) -> None:
-    """Check before the work that `write` can write a folder after it.
-
-    Raises
-    ------
-    FormatError
-        If it is a file, or a folder that holds anything but a report, or cannot be made.
-    """
+    """Check before the work that `write` can write a folder after it."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise FormatError(str(out), "is a file; name a folder for the report")

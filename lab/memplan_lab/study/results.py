@@ -27,32 +27,23 @@ __all__ = ["Results", "Run", "fold", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Run(Row):
-    """A row of a benchmark or a sweep that stands for all repetitions.
+    """A row of a benchmark or a sweep that stands for all repetitions."""
 
-    Attributes
-    ----------
-    spread_s, repeats
-        Standard deviation of the CPU time over the repetitions, and how many there were.
-    """
-
+    # spread_s, repeats: Standard deviation of the CPU time over the repetitions, and how many there
+    # were.
     spread_s: float = 0.0
     repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was read: runs by suite, problem and solver, other measurements, and their sources.
+    """All that was read: runs by suite, problem and solver, other measurements, and the sources."""
 
-    Attributes
-    ----------
-    runs, about
-        Of all sources.
-    latency, contention, learned
-        Of the files of `bench-latency`, `bench-contention` and `learn figures`.
-    """
-
+    # runs, about: Of all sources.
     runs: Sequence[Run]
     about: Sequence[About]
+    # latency, contention, learned: Of the files of `bench-latency`, `bench-contention` and `learn
+    # figures`.
     latency: Sequence[latency.Row] = ()
     contention: Sequence[Contention] = ()
     learned: Sequence[Figures] = ()
@@ -120,13 +111,7 @@ def _read_figures(path: Path) -> Figures | None:
 
 
 def fold(rows: Iterable[Row]) -> Iterator[Run]:
-    """Yield one run for all repetitions of a solver on a problem.
-
-    Raises
-    ------
-    MemplanError
-        If these have different limits, seeds or problems.
-    """
+    """Yield one run for all repetitions of a solver on a problem."""
     repeats: dict[tuple[str, str, str], list[Row]] = {}
     for run in rows:
         repeats.setdefault((run.suite, run.case, run.solver), []).append(run)

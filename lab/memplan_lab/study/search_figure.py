@@ -52,24 +52,7 @@ class _Vertex:
 
 
 def draw(root: Node, problem: Problem, *, lattice: bool = False) -> Figure:
-    """Draw a search: edges that a rule pruned in its colour, those to a solution bold.
-
-    Parameters
-    ----------
-    root
-        From `explore`.
-    problem
-        For the ids.
-    lattice
-        Draw partial solutions with the same placements as one.
-
-    Raises
-    ------
-    MemplanError
-        For more than `MOST_DRAWN` partial solutions.
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw a search: edges that a rule pruned in its colour, those to a solution bold."""
     vertices = _merge(root, problem) if lattice else _list_tree(root, problem)
     if len(vertices) > MOST_DRAWN:
         raise MemplanError(

@@ -34,20 +34,12 @@ _NEED_MONOTONICITY = frozenset({Rule.DOMINANCE, Rule.SECTION_INFERENCE})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A partial solution.
+    """A partial solution."""
 
-    Attributes
-    ----------
-    placed
-        Rows and offsets in the order of placing; the root has none.
-    pruned_by
-        The rule that pruned it; None if it was continued or is a solution.
-    children
-        The partial solutions with one more buffer, in the order in which the search visits them.
-    """
-
-    placed: Placed
+    placed: Placed  # rows and offsets in the order of placing; the root has none
+    # The rule that pruned it; None if it was continued or is a solution.
     pruned_by: Rule | None = None
+    # The partial solutions with one more buffer, in the order in which the search visits them.
     children: tuple[Node, ...] = ()
 
     def walk(self) -> Iterator[Node]:
@@ -59,36 +51,13 @@ class Node:
 
 def explore(
     problem: Problem,
-    capacity: int,
+    capacity: int,  # in bytes
     rules: Collection[Rule] = tuple(Rule),
     *,
-    first: bool = False,
-    offsets: Sequence[int] | None = None,
+    first: bool = False,  # stop at the first solution, as the paper's algorithm does
+    offsets: Sequence[int] | None = None,  # of all rows
 ) -> Node:
-    """Return the tree of the partial solutions that the search visits.
-
-    Parameters
-    ----------
-    problem
-        At most `MOST_BUFFERS` buffers with lifetimes and sizes, and no other constraint.
-    capacity
-        In bytes.
-    rules
-        Those that prune; `Rule.CAPACITY` always does. Without offset monotonicity a buffer goes to
-        the lowest offset that is free (section 2.3), with it above all that it overlaps.
-    first
-        Stop at the first solution, as the paper's algorithm does; otherwise all are found.
-    offsets
-        Of all rows. Only the partial solutions of this plan are visited: those are the trees of the
-        paper's figures 5 and 6, which have one plan in all orders.
-
-    Raises
-    ------
-    MemplanError
-        For rules that need another one.
-    UnsupportedError
-        For a problem that is too large or has other constraints.
-    """
+    """Return the tree of the partial solutions that the search visits."""
     search = _Expander(problem, capacity, rules)
 
     solved = False
@@ -121,13 +90,7 @@ def find_solutions(root: Node, problem: Problem) -> list[Placed]:
 
 
 def find_least_peak(problem: Problem) -> int:
-    """Return the least peak: below each solution the search looks for a better one.
-
-    Raises
-    ------
-    UnsupportedError
-        As `explore`.
-    """
+    """Return the least peak: below each solution the search looks for a better one."""
     size: list[int] = problem.size.tolist()
     capacity = sum(size)
     while True:

@@ -107,15 +107,7 @@ _PARTS = (
 
 
 def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
-    """Return all that the results have to say, by title, in the order of the report.
-
-    Parameters
-    ----------
-    results
-        From `read`.
-    command
-        The command that makes the report again, if it is known.
-    """
+    """Return all that the results have to say, by title, in the order of the report."""
     # Times of algorithms that make no plan are for their own section only.
     solves = [run for run in results.runs if run.status != somas.MEASURED]
     made = [

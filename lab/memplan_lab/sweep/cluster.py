@@ -36,24 +36,7 @@ _COMMON = ("dask", "distributed", "memplan")
 
 @contextmanager
 def connect(scheduler: str, workers: int | None, memory: int) -> Iterator[Client]:
-    """Yield a client of a cluster that can run tasks; a local one ends with the context.
-
-    Parameters
-    ----------
-    scheduler
-        "local", or the address of a scheduler: `tcp://host:8786`.
-    workers
-        Processes of a local cluster; None: one for each CPU.
-    memory
-        Bytes for each task.
-
-    Raises
-    ------
-    MemplanError
-        If the scheduler does not answer, has no workers, or they have other versions.
-    MissingExtraError
-        Without Dask distributed.
-    """
+    """Yield a client of a cluster that can run tasks; a local one ends with the context."""
     dask = require("dask", extra="sweep")
     require("distributed", extra="sweep")
     # It warns of large graphs, by which it means problems of many buffers.
@@ -138,18 +121,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def check_versions(found: Mapping[str, Any]) -> None:
-    """Refuse a cluster that does not understand this client.
-
-    Parameters
-    ----------
-    found
-        As `distributed.Client.get_versions` returns it, asked for memplan too.
-
-    Raises
-    ------
-    MemplanError
-        If scheduler or workers have another version of Dask, or workers of memplan, or none.
-    """
+    """Refuse a cluster that does not understand this client."""
     here = found["client"]["packages"]
     others: list[tuple[str, Any, Sequence[str]]]
     others = [("the scheduler", found["scheduler"], _COMMON[:2])]
@@ -176,15 +148,7 @@ def check_versions(found: Mapping[str, Any]) -> None:
 
 
 def describe_workers(client: Client, libraries: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return what every worker is, by address, with its warm process made.
-
-    Raises
-    ------
-    MissingExtraError
-        If one lacks a library that a solver needs.
-    MemplanError
-        If one cannot run tasks.
-    """
+    """Return what every worker is, by address, with its warm process made."""
     try:
         found: dict[str, dict[str, Any]] = client.run(remote.describe, list(libraries))
     except Exception as error:  # the worker's, of any kind, which may look like one of the client's

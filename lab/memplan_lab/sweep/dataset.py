@@ -39,14 +39,7 @@ _LOCK = ".lock"
 
 
 def check(folder: Path, settings: Settings, *, resume: bool) -> None:
-    """Refuse a folder to which these results cannot be added.
-
-    Raises
-    ------
-    FormatError
-        If it is a file, holds something else, holds a sweep that is not to be resumed, or one with
-        other settings or of another release; and if there is nothing to resume.
-    """
+    """Refuse a folder to which these results cannot be added."""
     name = os.fspath(folder)
     if folder.exists() and not folder.is_dir():
         raise FormatError(name, "is a file; name a folder for the results")
@@ -86,25 +79,7 @@ def _words(value: object) -> str:
 
 
 class Dataset:
-    """A folder of results, locked while it is open.
-
-    Parameters
-    ----------
-    folder
-        Made if it is not there; `check` has nothing against it.
-    settings, total
-        Of the sweep: what decides its tasks, and their number.
-
-    Raises
-    ------
-    FormatError
-        If another process writes into it, or it cannot be written.
-
-    Attributes
-    ----------
-    done
-        The keys of all tasks that have a row.
-    """
+    """A folder of results, locked while it is open."""
 
     def __init__(self, folder: Path, settings: Settings, total: int) -> None:
         self._folder = folder

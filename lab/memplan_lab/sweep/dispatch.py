@@ -59,19 +59,7 @@ class _Flight:
 
 
 class Dispatcher:
-    """Runs items on a cluster and hands their rows to a dataset.
-
-    Parameters
-    ----------
-    client
-        Of the cluster.
-    dataset
-        Takes the rows.
-    total
-        How many there will be.
-    on_result
-        Called with each row, in the thread of the caller of `run`.
-    """
+    """Runs items on a cluster and hands their rows to a dataset."""
 
     def __init__(
         self,
@@ -94,13 +82,7 @@ class Dispatcher:
         self._looked_at = -_LOOK
 
     def run(self, items: Iterator[Item]) -> None:
-        """Run all items that have no row yet; return when every one has.
-
-        Raises
-        ------
-        MemplanError
-            If the scheduler is gone.
-        """
+        """Run all items that have no row yet; return when every one has."""
         todo = (item for item in items if item.task.key not in self._dataset.done)
         self._client.subscribe_topic(self._session, self._on_event)
         try:

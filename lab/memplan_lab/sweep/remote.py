@@ -23,41 +23,23 @@ _ENOUGH = 2.0  # seconds, after which a bundle is returned incomplete: the rest 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One task of Dask: works that run one after the other.
+    """One task of Dask: works that run one after the other."""
 
-    Attributes
-    ----------
-    session, ticket
-        The sweep that it belongs to, and a name of its own.
-    works
-        Several where they are short, so that they share the few milliseconds of Dask's own.
-    """
-
+    # session, ticket: The sweep that it belongs to, and a name of its own.
     session: str
     ticket: str
+    # Several where they are short, so that they share the few milliseconds of Dask's own.
     works: Sequence[Work]
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How a work ended.
+    """How a work ended."""
 
-    Attributes
-    ----------
-    outcome
-        Of the task.
-    started
-        By the clock of the worker.
-    seconds
-        That it took altogether, on the worker.
-    worker
-        Its address.
-    """
-
-    outcome: Outcome
-    started: datetime
-    seconds: float
-    worker: str
+    outcome: Outcome  # of the task
+    started: datetime  # by the clock of the worker
+    seconds: float  # that it took altogether, on the worker
+    worker: str  # its address
 
     def event(self, ticket: str) -> dict[str, Any]:
         """Return it as what Dask takes for an event, for the next work of a bundle."""

@@ -247,13 +247,7 @@ def _drop_repeated(found: Any) -> Any:
 
 
 def read_metadata(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a sweep says of itself: "settings", "total" and "sessions".
-
-    Raises
-    ------
-    FormatError
-        If there is no sweep, or it is one of another release.
-    """
+    """Return what a sweep says of itself: "settings", "total" and "sessions"."""
     file = Path(folder) / METADATA
     if not file.exists():
         raise FormatError(os.fspath(folder), f"this is not a sweep: it has no {METADATA}")

@@ -28,27 +28,13 @@ _LIBRARIES = ("memplan", "numpy", "dask", "distributed", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What this session cost.
+    """What this session cost."""
 
-    Attributes
-    ----------
-    ran
-        Tasks that it ran.
-    runs
-        Solves: short ones are repeated.
-    solve_s
-        Seconds of them all.
-    wall_s
-        Seconds from the first task to the last row.
-    threads
-        Tasks that the workers could run at once.
-    """
-
-    ran: int
-    runs: int
-    solve_s: float
-    wall_s: float
-    threads: int
+    ran: int  # tasks that it ran
+    runs: int  # solves: short ones are repeated
+    solve_s: float  # seconds of them all
+    wall_s: float  # seconds from the first task to the last row
+    threads: int  # tasks that the workers could run at once
 
     @property
     def overhead(self) -> float | None:

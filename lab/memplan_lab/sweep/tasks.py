@@ -131,13 +131,7 @@ class Settings:
 
 
 def ratio(text: str) -> Fraction | None:
-    """Return a share of a peak, exactly; None for "none".
-
-    Raises
-    ------
-    MemplanError
-        For anything but a positive number.
-    """
+    """Return a share of a peak, exactly; None for "none"."""
     if text == UNLIMITED:
         return None
     try:
@@ -151,21 +145,14 @@ def ratio(text: str) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A task with what runs it.
-
-    Attributes
-    ----------
-    order, problem
-        For `memplan_lab.bench.processes.Work`; the bytes are shared by all tasks of a problem. No
-        order where the problem could not be made.
-    error
-        Why not.
-    """
+    """A task with what runs it."""
 
     task: Task
+    # order, problem: For `memplan_lab.bench.processes.Work`; the bytes are shared by all tasks of a
+    # problem. No order where the problem could not be made.
     order: Order | None
     problem: Callable[[], bytes]
-    error: str = ""
+    error: str = ""  # why not
 
 
 def items(settings: Settings, cases: Sequence[Case]) -> Iterator[Item]:

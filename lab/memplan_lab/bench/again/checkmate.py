@@ -34,22 +34,7 @@ _SCALE: Final = 1000.0  # of the cost of running every operator once
 
 
 def solve(problem: RecomputeProblem, capacity: int, seconds: float) -> Found | None:
-    """Look for the cheapest sequence of the program that fits; `None` if it is too large.
-
-    Parameters
-    ----------
-    problem
-        First runs keep its order.
-    capacity
-        In bytes.
-    seconds
-        CPU time of HiGHS.
-
-    Raises
-    ------
-    MemplanError
-        If HiGHS is not installed.
-    """
+    """Look for the cheapest sequence that fits, in CPU seconds; `None` if it is too large."""
     if len(problem) > LARGEST:
         return None
     model = _Model(problem, capacity)

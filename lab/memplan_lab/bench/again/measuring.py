@@ -41,69 +41,39 @@ PEERS: Final[Mapping[str, Callable[[RecomputeProblem, int, float], Found | None]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a peer found.
+    """What a peer found."""
 
-    Attributes
-    ----------
-    extra
-        The cost of its re-runs, or `None` if it found nothing.
-    is_proved
-        Whether it proved that its model has nothing cheaper, or nothing at all.
-    cpu_seconds
-        Of all its threads and processes.
-    """
-
-    extra: int | None
-    is_proved: bool
-    cpu_seconds: float
+    extra: int | None  # the cost of its re-runs, or `None` if it found nothing
+    is_proved: bool  # whether it proved that its model has nothing cheaper, or nothing at all
+    cpu_seconds: float  # of all its threads and processes
 
 
 @dataclass(frozen=True)
 class Row:
-    """A program and a capacity.
+    """A program and a capacity."""
 
-    Attributes
-    ----------
-    name, family, operators, storages
-        Which program, and how large it is.
-    share, capacity
-        The capacity, as a share of `given` and in bytes.
-    given, ordered
-        What the program needs without re-runs, in the given and in the best order found.
-    floor
-        What every sequence needs, in any order; proved.
-    plain
-        The cost of running every operator once.
-    extra
-        The cost of our re-runs, or `None` if nothing was found.
-    bound
-        No sequence that fits costs less, in any order; checked by the referee.
-    order_bound
-        None costs less whose first runs keep the order that the search started from; checked too.
-    status
-        "optimal", "feasible", "unknown" or "infeasible"; for any order.
-    cpu_seconds
-        Of the search for the order and of that for re-runs.
-    peers
-        By name: the answer of a peer, which starts from the same order as our search; `None` if the
-        program is too large for it.
-    """
-
+    # name, family, operators, storages: Which program, and how large it is.
     name: str
     family: str
     operators: int
     storages: int
+    # share, capacity: The capacity, as a share of `given` and in bytes.
     share: float
     capacity: int
+    # given, ordered: What the program needs without re-runs, in the given and in the best order
+    # found.
     given: int
     ordered: int
-    floor: int
-    plain: int
-    extra: int | None
-    bound: int
+    floor: int  # what every sequence needs, in any order; proved
+    plain: int  # the cost of running every operator once
+    extra: int | None  # the cost of our re-runs, or `None` if nothing was found
+    bound: int  # no sequence that fits costs less, in any order; checked by the referee
+    # None costs less whose first runs keep the order that the search started from; checked too.
     order_bound: int
-    status: str
-    cpu_seconds: float
+    status: str  # "optimal", "feasible", "unknown" or "infeasible"; for any order
+    cpu_seconds: float  # of the search for the order and of that for re-runs
+    # By name: the answer of a peer, which starts from the same order as our search; `None` if the
+    # program is too large for it.
     peers: Mapping[str, Answer | None] = field(default_factory=dict)
 
     @property
@@ -115,33 +85,13 @@ class Row:
 def measure(
     cases: Iterable[Case],
     *,
-    shares: Sequence[float],
+    shares: Sequence[float],  # capacities, as shares of what a program needs in its given order
     seconds: float | None,
     states: int | None,
-    peers: Sequence[str],
-    limit: float,
+    peers: Sequence[str],  # names of `PEERS`
+    limit: float,  # cPU seconds of each answer of a peer
 ) -> Iterator[Row]:
-    """Search and compare; yield a row for each program and capacity.
-
-    Parameters
-    ----------
-    cases
-        The programs.
-    shares
-        Capacities, as shares of what a program needs in its given order. Peers are not asked for
-        those below the floor.
-    seconds, states
-        The budget of each of our searches: for an order, and for re-runs.
-    peers
-        Names of `PEERS`.
-    limit
-        CPU seconds of each answer of a peer.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such peer, or the referee refuses a sequence or a certificate.
-    """
+    """Search and compare; yield a row for each program and capacity."""
     for name in peers:
         if name not in PEERS:
             known = listed(PEERS, quote=False)

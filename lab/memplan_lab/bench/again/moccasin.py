@@ -32,44 +32,17 @@ WORKERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a solver found, in the stages of an order.
+    """What a solver found, in the stages of an order."""
 
-    Attributes
-    ----------
-    runs
-        The sequence, or `None`.
-    is_optimal
-        Whether the solver has proved that its model has no cheaper one.
-    is_refuted
-        Whether it has proved that its model has none at all.
-    """
-
-    runs: list[int] | None
-    is_optimal: bool = False
-    is_refuted: bool = False
+    runs: list[int] | None  # the sequence, or `None`
+    is_optimal: bool = False  # whether the solver has proved that its model has no cheaper one
+    is_refuted: bool = False  # whether it has proved that its model has none at all
 
 
 def solve(
     problem: RecomputeProblem, capacity: int, seconds: float, *, copies: int = COPIES
 ) -> Found:
-    """Look for the cheapest sequence of the model that fits.
-
-    Parameters
-    ----------
-    problem
-        First runs keep its order.
-    capacity
-        In bytes.
-    seconds
-        CPU time of all threads, for both searches.
-    copies
-        How often an operator may run.
-
-    Raises
-    ------
-    MissingExtraError
-        If OR-Tools is not installed.
-    """
+    """Look for the cheapest sequence of the model that fits, in CPU seconds of all threads."""
     cp = require("ortools.sat.python.cp_model", extra="ortools")
     begun = time.process_time()
     model = _Model(cp, problem, copies)

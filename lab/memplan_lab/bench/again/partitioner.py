@@ -17,20 +17,7 @@ __all__ = ["partition", "run_step"]
 
 
 def partition(model: Any, budget: float) -> Callable[..., Any]:
-    """Return a model whose passes are cut by the partitioner when it is first called.
-
-    Parameters
-    ----------
-    model
-        A `torch.nn.Module`, in training.
-    budget
-        From 0 to 1, of the bytes that the forward pass keeps.
-
-    Returns
-    -------
-    Callable
-        What takes the arguments of the model. Operators of both graphs run one by one.
-    """
+    """Return a model whose passes are cut by the partitioner when it is first called."""
     compilers = require("functorch.compile", extra="corpus")
     config = require("torch._functorch.config", extra="corpus")
     made = compilers.aot_module(

@@ -29,37 +29,25 @@ _NEAR: Final = (1.1, 1.3, 1.6, 2.0)  # times the floor; the first that is found 
 
 @dataclass(frozen=True)
 class StepRow:
-    """A training step, done in one way.
+    """A training step, done in one way."""
 
-    Attributes
-    ----------
-    name
-        The network.
-    how
-        "eager", "checkpoint", "partitioner 0.5", "joint graph"; or for steps of memplan, the
-        capacity as a share of what the joint graph needs, or what else it is.
-    capacity, planned
-        In bytes; `None` for what is not planned.
-    peak
-        The most bytes that a run had allocated, gradients included. `None` if it does not run.
-    seconds
-        The median of its CPU time.
-    repeated, share, bound
-        Operators that run again, their part of the costs of a step, and what is proved of it.
-    results, gradients
-        Whether all results are bit-equal to those of the joint graph, and the loss and all
-        gradients to those of autograd.
-    """
-
-    name: str
+    name: str  # the network
+    # "eager", "checkpoint", "partitioner 0.5", "joint graph"; or for steps of memplan, the capacity
+    # as a share of what the joint graph needs, or what else it is.
     how: str
+    # capacity, planned: In bytes; `None` for what is not planned.
     capacity: int | None = None
     planned: int | None = None
+    # The most bytes that a run had allocated, gradients included. `None` if it does not run.
     peak: int | None = None
-    seconds: float | None = None
+    seconds: float | None = None  # the median of its CPU time
+    # repeated, share, bound: Operators that run again, their part of the costs of a step, and what
+    # is proved of it.
     repeated: int | None = None
     share: float | None = None
     bound: float | None = None
+    # results, gradients: Whether all results are bit-equal to those of the joint graph, and the
+    # loss and all gradients to those of autograd.
     results: bool | None = None
     gradients: bool | None = None
 
@@ -114,10 +102,10 @@ STEPS: Mapping[str, Callable[[], Made]] = {
 
 
 def measure(
-    name: str,
+    name: str,  # one of `STEPS`
     shares: Sequence[float] = SHARES,
     *,
-    make: Callable[[], Made] | None = None,
+    make: Callable[[], Made] | None = None,  # what makes the model, instead of one of `STEPS`
     seconds: float | None = None,
     states: int | None = None,
     rounds: int = 7,
@@ -126,19 +114,6 @@ def measure(
 
     Memplan's capacities are the given shares of what the joint graph needs, one near the floor, and
     what `checkpoint` on every block needs. Those into which nothing is found to fit have no peak.
-
-    Parameters
-    ----------
-    name
-        One of `STEPS`.
-    shares
-        Capacities.
-    make
-        What makes the model, instead of one of `STEPS`.
-    seconds, states
-        Limits of each search.
-    rounds
-        How often each step runs for its time.
     """
     torch: Any = require("torch", extra="corpus")
     threads = torch.get_num_threads()

@@ -34,40 +34,19 @@ _TRACED: Final = ("mobilenet_v2", "resnet50", "unet", "bert", "gpt2", "gpt_48_la
 
 @dataclass(frozen=True)
 class Case:
-    """A program.
+    """A program."""
 
-    Attributes
-    ----------
-    name, family
-        Distinct in the suite; and the origin: "moccasin", "layered", "gpt" or "traced".
-    problem
-        Its columns. Capacities are shares of what it needs in this order, without any re-runs.
-    """
-
+    # name, family: Distinct in the suite; and the origin: "moccasin", "layered", "gpt" or "traced".
     name: str
     family: str
+    # Its columns. Capacities are shares of what it needs in this order, without any re-runs.
     problem: RecomputeProblem
 
 
 def cases(
     patterns: Sequence[str] | None = None, data: str | os.PathLike[str] | None = None
 ) -> Iterator[Case]:
-    """Yield the programs with such names, those of files first.
-
-    Parameters
-    ----------
-    patterns
-        Names, with * for any letters. Without them, all that need no library but NumPy.
-    data
-        A folder with the JSON files of Moccasin, which has the networks of Checkmate too.
-
-    Raises
-    ------
-    FormatError
-        If a file is damaged, or the folder has none.
-    MissingExtraError
-        If a traced step is asked for, and torch is not installed.
-    """
+    """Yield the programs with such names, those of files first."""
 
     def chosen(name: str) -> bool:
         return patterns is None or any(fnmatchcase(name, each) for each in patterns)

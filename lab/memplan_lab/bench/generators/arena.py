@@ -31,22 +31,15 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """Buffers with their offsets; at some moments all of the memory is in use.
+    """Buffers with their offsets; at some moments all of the memory is in use."""
 
-    Attributes
-    ----------
-    start, end, size, alignment, offset
-        `int64` columns of shape `(n,)`.
-    full
-        The moment, or the one of them at which the load was largest before.
-    """
-
+    # start, end, size, alignment, offset: `int64` columns of shape `(n,)`.
     start: Columns
     end: Columns
     size: Columns
     alignment: Columns
     offset: Columns
-    full: int
+    full: int  # the moment, or the one of them at which the load was largest before
 
     @classmethod
     def of(cls, table: Columns, full: int) -> Arena:
@@ -81,28 +74,7 @@ def fill_arena(
     reserved: Sequence[Range] = (),
     moments: int = 1,
 ) -> Arena:
-    """Fill the holes of the busiest moments of a plan.
-
-    Parameters
-    ----------
-    rng
-        Draws which buffers go.
-    n
-        The number of rows to return: each filler replaces a buffer that is not live at a moment.
-    start, end, size, alignment
-        At least `n` rows, in any order. No alignment: 1.
-    offset
-        The plan; none: that of first fit in order of start.
-    reserved
-        Disjoint ranges that no buffer may touch, below the load of the busiest moment.
-    moments
-        The number of moments to fill, one in each stretch of time; at most one for 250 buffers.
-
-    Raises
-    ------
-    ValueError
-        If more than `n` buffers would be live at the moments.
-    """
+    """Fill the holes of the busiest moments of a plan."""
     alignment = np.ones_like(size) if alignment is None else alignment
     if offset is None:
         offset = _place(start, end, size, alignment, reserved)

@@ -26,31 +26,12 @@ def cut(
     whole: Piece,
     count: int,
     *,
-    pinwheels: float = 0.0,
+    pinwheels: float = 0.0,  # the share of cuts that are pinwheels, where one is possible
     flatness: float = 1.0,
 ) -> list[Piece]:
     """Cut `whole` into exactly `count` pieces.
 
     The next piece to cut is drawn in proportion to its area, so that sizes stay comparable.
-
-    Parameters
-    ----------
-    rng
-        The only source of chance.
-    whole
-        What to cut; its sides are integers, and so are those of all pieces.
-    count
-        The number of pieces.
-    pinwheels
-        The share of cuts that are pinwheels, where one is possible.
-    flatness
-        The factor by which cuts across the address axis are more frequent than by shape alone.
-        Above 1, pieces are longer in time, so more of them overlap.
-
-    Raises
-    ------
-    ValueError
-        If `whole` has fewer than `count` grid cells.
     """
     if not 1 <= count <= whole.area:
         raise ValueError(f"a rectangle of {whole.area} cells cannot be cut into {count} pieces")

@@ -14,25 +14,6 @@ def with_size_noise(problem: Problem, seed: int, relative: float = 0.05) -> Prob
 
     Real models come in families that differ by such factors; a solver tuned on one member should
     not fail on the next. A size above 0 stays above 0.
-
-    Parameters
-    ----------
-    problem
-        Without pins and windows: both are tied to the sizes.
-    seed
-        The same seed gives the same sizes, on any machine.
-    relative
-        The largest change, between 0 and 1.
-
-    Returns
-    -------
-    Problem
-        Without a capacity, because the old one may be too small now.
-
-    Raises
-    ------
-    ValueError
-        If `relative` is out of range, or the problem has pins or windows.
     """
     if not 0 <= relative < 1:
         raise ValueError(f"relative is {relative}; give a share of 0 or more and less than 1")

@@ -29,21 +29,14 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Buffers together with offsets that fit into `capacity`.
+    """Buffers together with offsets that fit into `capacity`."""
 
-    Attributes
-    ----------
-    start, end, offset, size
-        `int64` columns of shape `(n,)`; sizes and offsets in bytes.
-    capacity
-        Bytes. Some section is full, so no plan needs less: this is the optimum.
-    """
-
+    # start, end, offset, size: `int64` columns of shape `(n,)`; sizes and offsets in bytes.
     start: Columns
     end: Columns
     offset: Columns
     size: Columns
-    capacity: int
+    capacity: int  # bytes. Some section is full, so no plan needs less: this is the optimum
 
     @classmethod
     def of(cls, pieces: list[Piece], capacity: int, unit: int, rng: np.random.Generator) -> Packing:

@@ -28,13 +28,6 @@ def randwire(nodes: int, seed: int) -> OrderProblem:
     probability 0.75; links lead from lower to higher nodes. A node adds up its inputs, then it
     convolves the sum. A stage ends with the mean of the nodes without readers; the next one has
     twice the channels and a quarter of the pixels.
-
-    Parameters
-    ----------
-    nodes
-        Of each stage; more than 4.
-    seed
-        The same seed gives the same graph, on any machine.
     """
     rng = np.random.Generator(np.random.PCG64([seed, nodes]))
     sizes: list[int] = []
@@ -80,21 +73,6 @@ def layered(
 
     Sizes and numbers of arcs are like those in Moccasin's files. One operator comes first and one
     last, and the given order goes from layer to layer. Shares are in per cent.
-
-    Parameters
-    ----------
-    nodes
-        Operators.
-    seed
-        The same seed gives the same graph, on any machine.
-    width
-        The mean width of layers is twice this share of the root of `nodes`.
-    spread
-        By how much the width of a layer differs from the mean at most.
-    near
-        The probability of an arc between two operators of neighbouring layers.
-    far
-        The probability that an operator reads one of a layer further back, divided by its distance.
     """
     rng = np.random.Generator(np.random.PCG64([seed, nodes, width, spread, near, far]))
     mean = 2 * width * math.isqrt(nodes)  # per cent
@@ -198,17 +176,7 @@ def _pick(rng: np.random.Generator, nodes: Sequence[int]) -> int:
 def of_arcs(
     size: Sequence[int], arcs: Sequence[tuple[int, int]], wanted: Sequence[bool] = ()
 ) -> OrderProblem:
-    """Return the problem of operators that make one storage each, which others read.
-
-    Parameters
-    ----------
-    size
-        By operator: the bytes that it makes.
-    arcs
-        The first is read by the second, which has a higher number.
-    wanted
-        By operator: whether its result is needed at the end; empty: none is.
-    """
+    """Return the problem of operators that make one storage each, which others read."""
     count = len(size)
     users = [[at] for at in range(count)]
     for first, second in sorted(set(arcs)):

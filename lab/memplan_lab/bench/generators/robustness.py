@@ -28,43 +28,15 @@ _EXTRA = 5  # percent of additional buffers, because some make way for those tha
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A problem with its bound, and perhaps an optimal plan.
+    """A problem with its bound, and perhaps an optimal plan."""
 
-    Attributes
-    ----------
-    problem
-        Without a capacity.
-    bound
-        Bytes: no plan has a smaller peak.
-    offset
-        A plan whose peak is `bound`, or None if only the bound is known.
-    """
-
-    problem: Problem
-    bound: int
-    offset: Columns | None
+    problem: Problem  # without a capacity
+    bound: int  # bytes: no plan has a smaller peak
+    offset: Columns | None  # A plan whose peak is `bound`, or None if only the bound is known
 
 
 def robustness(family: str, n: int, seed: int, moments: int = 1) -> Known:
-    """Return a problem of a family of `FAMILIES` with `n` buffers.
-
-    Parameters
-    ----------
-    family
-        A name of `FAMILIES`.
-    n
-        The number of buffers, at least 300.
-    seed
-        The same seed gives the same problem, on any machine.
-    moments
-        The number of moments of a plan that are filled: with more moments the problem is tighter.
-        The families of `UNCUT` ignore it.
-
-    Raises
-    ------
-    ValueError
-        If `n` is too small.
-    """
+    """Return a problem of a family of `FAMILIES` with `n` buffers."""
     if n < _FEWEST:
         raise ValueError(f"n is {n}; the families of robustness need at least {_FEWEST} buffers")
     number = list(FAMILIES).index(family)

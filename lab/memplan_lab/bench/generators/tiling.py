@@ -57,25 +57,10 @@ def tile_graph(graph: Graph, tiles: int, *, halo: int = 1) -> Graph:
     of the graph runs next, so that an operator begins before the one below it has ended (source
     001, section 2.2).
 
-    A reader of a view in `graph` reads the tensor under it. Every tile has the whole workspace.
-    In-place choices and pins are dropped.
-
-    Parameters
-    ----------
-    graph
-        On one stream; rows are its tensors' second dimension if it is from TensorFlow Lite
-        (batch, rows, columns, channels), otherwise the third (batch, channels, rows, columns).
-    tiles
-        How many at most; at least 1.
-    halo
-        Rows that a convolution, pooling or resizing reads beyond its own, above and below: how
-        large a kernel is, no graph says.
-
-    Raises
-    ------
-    ValueError
-        If `tiles` or `halo` is too small, or the graph has several streams, blocks, aliases or
-        groups.
+    Rows are the second dimension of TensorFlow Lite's tensors, else the third; a kernel reads up to
+    `halo` of them above and below its tile. A reader of a view in `graph`, which is on one stream,
+    reads the tensor under it. Every tile has the whole workspace. In-place choices and
+    pins are dropped.
     """
     if tiles < 1 or halo < 0:
         raise ValueError(f"tiles is {tiles} and halo {halo}; give at least 1 and at least 0")

@@ -29,23 +29,7 @@ _HEADERS: Final = {
 
 
 def build(folder: Path, sdist: Path | None = None, jobs: int = 1) -> tuple[Path, str]:
-    """Build the program `run` (run.cpp), and return it with the version of the package.
-
-    Parameters
-    ----------
-    folder
-        Where to build; what is there already is not done again.
-    sdist
-        The source distribution; by default the package index is asked for it.
-    jobs
-        How many files are compiled at once.
-
-    Raises
-    ------
-    MemplanError
-        One sentence, if a tool is missing, the package cannot be had, its file cannot be patched
-        or does not compile.
-    """
+    """Build the program `run` (run.cpp), and return it with the version of the package."""
     if not (_ROOT / "examples" / "ggml").is_dir():
         raise MemplanError("this needs a clone of memplan, with the folder examples/ggml in it")
     require("gguf", extra="ggml")  # which writes networks, before the minutes that a build takes
@@ -74,13 +58,7 @@ def build(folder: Path, sdist: Path | None = None, jobs: int = 1) -> tuple[Path,
 
 
 def patch(text: str) -> str:
-    """Return the text of `ggml-alloc.c` with the two headers included.
-
-    Raises
-    ------
-    MemplanError
-        If it has no such function.
-    """
+    """Return the text of `ggml-alloc.c` with the two headers included."""
     for function, header in _HEADERS.items():
         body = re.compile(rf"^\w[^\n;]*\b{function}\([^;{{]*\)\s*\{{\n.*?^\}}\n", re.M | re.S)
         found = body.search(text)

@@ -46,32 +46,18 @@ HEADINGS: Final = (
 
 @dataclass(frozen=True)
 class Row:
-    """One graph.
+    """One graph."""
 
-    Attributes
-    ----------
-    name
-        The network, with what it was run with.
-    host, host_chunks
-        The bytes of ggml's buffer, in how many chunks.
-    bytes, chunks
-        The same with memplan.
-    bound
-        The bytes that are needed at once.
-    equal
-        Whether all logits have the same bits; `None` if none were computed.
-    seconds
-        CPU time of the dearest plan.
-    """
-
-    name: str
+    name: str  # the network, with what it was run with
+    # host, host_chunks: The bytes of ggml's buffer, in how many chunks.
     host: int
     host_chunks: int
+    # bytes, chunks: The same with memplan.
     bytes: int
     chunks: int
-    bound: int
-    equal: bool | None
-    seconds: float
+    bound: int  # the bytes that are needed at once
+    equal: bool | None  # whether all logits have the same bits; `None` if none were computed
+    seconds: float  # CPU time of the dearest plan
 
     @property
     def ratio(self) -> float:

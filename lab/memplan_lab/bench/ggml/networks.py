@@ -22,26 +22,18 @@ __all__ = ["LARGE", "TINY", "Network", "write_network"]
 
 @dataclass(frozen=True)
 class Network:
-    """A network of llama's architecture.
+    """A network of llama's architecture."""
 
-    Attributes
-    ----------
-    name
-        What tables call it.
-    width, layers, heads, groups, hidden, words
-        Of an embedding, of the network, of queries, of keys, of the feed-forward part, of the
-        vocabulary.
-    experts, chosen
-        Of a mixture of experts, and how many of them each token uses; 0 without.
-    """
-
-    name: str
+    name: str  # what tables call it
+    # width, layers, heads, groups, hidden, words: Of an embedding, of the network, of queries, of
+    # keys, of the feed-forward part, of the vocabulary.
     width: int
     layers: int
     heads: int
     groups: int
     hidden: int
     words: int
+    # experts, chosen: Of a mixture of experts, and how many of them each token uses; 0 without.
     experts: int = 0
     chosen: int = 0
 

@@ -20,20 +20,12 @@ _TUNED = {
 
 @dataclass(frozen=True)
 class Allocator:
-    """An allocator by a name.
+    """An allocator by a name."""
 
-    Attributes
-    ----------
-    name
-        For the tables.
-    library
-        A shared library to load before all others, or "" for the C library's own allocator.
-    variables
-        Environment variables that configure it.
-    """
-
-    name: str
+    name: str  # for the tables
+    # A shared library to load before all others, or "" for the C library's own allocator.
     library: str = ""
+    # Environment variables that configure it.
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -51,19 +43,7 @@ KNOWN: Mapping[str, Allocator] = MappingProxyType(
 
 
 def parse(text: str) -> Allocator:
-    """Read `glibc`, `glibc-tuned` or `NAME=SPEC`.
-
-    Parameters
-    ----------
-    text
-        A specification is a library, variables (`VAR=VALUE`), or both, with spaces between:
-        `jemalloc=/usr/lib/libjemalloc.so.2 MALLOC_CONF=oversize_threshold:1048576`.
-
-    Raises
-    ------
-    MemplanError
-        For an unknown name without a specification, and for a library that is not there.
-    """
+    """Read `glibc`, `glibc-tuned` or `NAME=SPEC`."""
     name, equals, specification = text.partition("=")
     if not equals:
         if name in KNOWN:

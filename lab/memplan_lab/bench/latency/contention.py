@@ -36,30 +36,16 @@ _EXTENSION = "memplan_slab"  # the allocator of `memplan.extensions.slab`
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """One process under the profiler.
+    """One process under the profiler."""
 
-    Attributes
-    ----------
-    case
-        What was served.
-    allocator
-        Under which it ran.
-    slab
-        Whether through a slab.
-    served
-        Its request threads and inferences, or None where there was an error.
-    profile
-        Where the time of the request threads went, or None where there was an error.
-    error
-        One sentence, or empty.
-    """
-
-    case: Case
-    allocator: str
-    slab: bool
+    case: Case  # what was served
+    allocator: str  # under which it ran
+    slab: bool  # whether through a slab
+    # Its request threads and inferences, or None where there was an error.
     served: Served | None = None
+    # Where the time of the request threads went, or None where there was an error.
     profile: Profile | None = None
-    error: str = ""
+    error: str = ""  # one sentence, or empty
 
 
 def run(
@@ -73,24 +59,7 @@ def run(
     progress: bool = False,
     on_row: Callable[[Contention], None] | None = None,
 ) -> list[Contention]:
-    """Profile every network eager under every allocator, and through a slab under the first.
-
-    Parameters
-    ----------
-    networks, sizes, batches, threads, allocators
-        As in `memplan_lab.bench.latency.run`.
-    seconds
-        For which each process is profiled.
-    progress
-        Whether to show a bar on standard error.
-    on_row
-        Called with each result as it comes.
-
-    Raises
-    ------
-    MemplanError
-        As `memplan_lab.bench.latency.run`, and where `perf` is missing.
-    """
+    """Profile every network eager under every allocator, and through a slab under the first."""
     if shutil.which("perf") is None:
         raise MemplanError(
             "contention is measured with perf, which is not installed; install linux-perf"

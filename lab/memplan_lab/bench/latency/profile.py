@@ -64,40 +64,21 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the time of some threads went.
+    """Where the time of some threads went."""
 
-    Attributes
-    ----------
-    samples
-        On a CPU.
-    allocator, faults, calls
-        Of these: in the allocator's own code; in page faults; in system calls that map and unmap.
-    waiting_s
-        Seconds off the CPU because of a lock of the allocator, or of the kernel's for memory.
-    waits
-        How often.
-    """
-
-    samples: int
+    samples: int  # on a CPU
+    # allocator, faults, calls: Of these: in the allocator's own code; in page faults; in system
+    # calls that map and unmap.
     allocator: int
     faults: int
     calls: int
+    # Seconds off the CPU because of a lock of the allocator, or of the kernel's for memory.
     waiting_s: float
-    waits: int
+    waits: int  # how often
 
 
 def read(lines: Iterable[str], threads: Collection[int], libraries: Collection[str]) -> Profile:
-    """Count the samples of some threads.
-
-    Parameters
-    ----------
-    lines
-        Of `perf script -F tid,time,event,ip,sym,dso,trace --show-switch-events`.
-    threads
-        By the system's numbers.
-    libraries
-        Parts of the names of files in which all code is the allocator's.
-    """
+    """Count the samples of some threads."""
     counts = dict.fromkeys(("allocator", "faults", "calls", "other"), 0)
     stopped: dict[int, float] = {}
     waiting_s, waits = 0.0, 0

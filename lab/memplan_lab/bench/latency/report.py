@@ -179,13 +179,7 @@ def failure(row: Row | Contention) -> str:
 
 
 def write(rows: Iterable[Row | Contention], path: str) -> None:
-    """Write all measurements as JSON, completely or not at all.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    """
+    """Write all measurements as JSON, completely or not at all."""
     cores = str(os.cpu_count())
     about = {"machine": platform.machine(), "system": platform.platform(), "cores": cores}
     data = {"about": about, "rows": [asdict(row) for row in rows]}
@@ -193,13 +187,7 @@ def write(rows: Iterable[Row | Contention], path: str) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> list[Row | Contention]:
-    """Read what `memplan-lab bench-latency --output` or `bench-contention --output` wrote.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or is of another kind.
-    """
+    """Read what `memplan-lab bench-latency --output` or `bench-contention --output` wrote."""
     name = os.fspath(path)
     try:
         rows = json.loads(read_text(name))["rows"]

@@ -8,27 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A network with its inputs, and how many requests are served at once.
+    """A network with its inputs, and how many requests are served at once."""
 
-    Attributes
-    ----------
-    network
-        One of `memplan_lab.bench.models.NETWORKS`.
-    size
-        Side of the images; for transformers the number of tokens.
-    batch
-        Images or sequences in one request.
-    threads
-        Request threads, each of which runs its operators alone.
-    training
-        Whether a training step is measured instead of an inference.
-    """
-
-    network: str
-    size: int
-    batch: int
-    threads: int
-    training: bool = False
+    network: str  # one of `memplan_lab.bench.models.NETWORKS`
+    size: int  # side of the images; for transformers the number of tokens
+    batch: int  # images or sequences in one request
+    threads: int  # request threads, each of which runs its operators alone
+    training: bool = False  # whether a training step is measured instead of an inference
 
     @property
     def name(self) -> str:
@@ -38,99 +24,66 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one process has to do.
+    """What one process has to do."""
 
-    Attributes
-    ----------
-    network, size, batch, threads, training
-        See `Case`.
-    library
-        What has to be loaded in it, or "".
-    runs
-        Inferences of each thread that are measured, of each kind.
-    seconds
-        For all of them together; fewer are measured when it is spent, but never fewer than three.
-    """
-
+    # network, size, batch, threads, training: See `Case`.
     network: str
     size: int
     batch: int
     threads: int
     training: bool
-    library: str
-    runs: int
+    library: str  # what has to be loaded in it, or ""
+    runs: int  # inferences of each thread that are measured, of each kind
+    # For all of them together; fewer are measured when it is spent, but never fewer than three.
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Medians over the inferences of all threads of one process.
+    """Medians over the inferences of all threads of one process."""
 
-    Attributes
-    ----------
-    cpu_s, wall_s
-        CPU time of the request's thread and wall clock, in seconds.
-    faults
-        Minor page faults of the request's thread.
-    """
-
+    # cpu_s, wall_s: CPU time of the request's thread and wall clock, in seconds.
     cpu_s: float
     wall_s: float
-    faults: float
+    faults: float  # minor page faults of the request's thread
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one process measured.
+    """What one process measured."""
 
-    Attributes
-    ----------
-    eager, slab
-        Inferences as PyTorch makes them, and through a slab; None where there was an error.
-    allocations, planned
-        Of one inference, and how many of them lie in the slab.
-    peak, max_load
-        Of the plan, and the sum of live bytes at the worst moment; bytes.
-    result_bytes
-        Of one inference that outlive it, and so are not planned.
-    sizes
-        How many of the planned allocations have at least 2^k and less than 2^(k+1) bytes, for k
-        from 0.
-    bytes, large_bytes
-        Of all planned allocations, and of those of 128 KiB or more, which glibc's allocator at
-        first requests from the system.
-    greedy_s, auto_s
-        Seconds to plan: by size, and with the default solver.
-    hits, fallbacks
-        Allocations of one inference that the slab served, and that it passed on: unknown ones,
-        those of another size, and those whose range was in use. Neither counts allocations that
-        outlive the inference.
-    active
-        Bytes in active extents of jemalloc after each operator of an inference, above those before
-        it; empty with an allocator that has no `mallctl`.
-    equal
-        Whether the outputs were those of eager, bit for bit, before and after the measurement.
-    error
-        One sentence, or empty.
-    """
-
+    # eager, slab: Inferences as PyTorch makes them, and through a slab; None where there was an
+    # error.
     eager: Timing | None = None
     slab: Timing | None = None
+    # allocations, planned: Of one inference, and how many of them lie in the slab.
     allocations: int = 0
     planned: int = 0
+    # peak, max_load: Of the plan, and the sum of live bytes at the worst moment; bytes.
     peak: int = 0
     max_load: int = 0
-    result_bytes: int = 0
+    result_bytes: int = 0  # of one inference that outlive it, and so are not planned
+    # How many of the planned allocations have at least 2^k and less than 2^(k+1) bytes, for k from
+    # 0.
     sizes: tuple[int, ...] = ()
+    # bytes, large_bytes: Of all planned allocations, and of those of 128 KiB or more, which glibc's
+    # allocator at first requests from the system.
     bytes: int = 0
     large_bytes: int = 0
+    # greedy_s, auto_s: Seconds to plan: by size, and with the default solver.
     greedy_s: float = 0.0
     auto_s: float = 0.0
+    # hits, fallbacks: Allocations of one inference that the slab served, and that it passed on:
+    # unknown ones, those of another size, and those whose range was in use. Neither counts
+    # allocations that outlive the inference.
     hits: float = 0.0
     fallbacks: float = 0.0
+    # Bytes in active extents of jemalloc after each operator of an inference, above those before
+    # it; empty with an allocator that has no `mallctl`.
     active: tuple[int, ...] = ()
+    # Whether the outputs were those of eager, bit for bit, before and after the measurement.
     equal: bool = False
-    error: str = ""
+    error: str = ""  # one sentence, or empty
 
     @classmethod
     def from_json(cls, answer: dict[str, Any]) -> Outcome:

@@ -24,7 +24,7 @@ ONE_EACH = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREAD
 
 
 def run(
-    networks: Sequence[str] | None = None,
+    networks: Sequence[str] | None = None,  # names of `memplan_lab.bench.models.NETWORKS`
     *,
     sizes: Sequence[int] = (128, 256),
     batches: Sequence[int] = (1, 4, 8),
@@ -35,39 +35,12 @@ def run(
     runs: int = 24,
     seconds: float = 4.0,
     progress: bool = False,
-    on_row: Callable[[Row], None] | None = None,
+    on_row: Callable[[Row], None] | None = None,  # called with each row as it comes
 ) -> list[Row]:
     """Measure every network, for every input, under every allocator.
 
     Allocators take turns in every round, so that a slower machine affects all of them. A failure in
     a process (a crash, a library that does not load) becomes a row.
-
-    Parameters
-    ----------
-    networks
-        Names of `memplan_lab.bench.models.NETWORKS`; `None` for all of them.
-    sizes, batches, threads
-        See `Case`.
-    allocators
-        The first is the one that slabs are measured under, in `compare`.
-    training
-        Whether to measure training steps instead of inferences, with one request thread.
-    rounds
-        Processes for each.
-    runs, seconds
-        Measured inferences of each thread in a process, eager and through a slab, and the time
-        for all of them; see `Request`.
-    progress
-        Whether to show a bar on standard error.
-    on_row
-        Called with each row as it comes.
-
-    Raises
-    ------
-    MissingExtraError
-        Without PyTorch.
-    MemplanError
-        Before anything runs, for an unknown network, a count below 1, two allocators of one name.
     """
     _check_counts(rounds=[rounds], runs=[runs])
     if len({allocator.name for allocator in allocators}) < len(allocators):

@@ -24,29 +24,17 @@ _WARM_RUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to serve.
+    """What to serve."""
 
-    Attributes
-    ----------
-    network, size, batch, threads
-        See `Case`.
-    library
-        What has to be loaded, or "".
-    slab
-        Whether through a slab, or eager.
-    seconds
-        How long.
-    control, acknowledge
-        Pipes to and from the profiler.
-    """
-
+    # network, size, batch, threads: See `Case`.
     network: str
     size: int
     batch: int
     threads: int
-    library: str
-    slab: bool
-    seconds: float
+    library: str  # what has to be loaded, or ""
+    slab: bool  # whether through a slab, or eager
+    seconds: float  # how long
+    # control, acknowledge: Pipes to and from the profiler.
     control: str
     acknowledge: str
 

@@ -13,20 +13,12 @@ from memplan_lab.bench.latency.rows import Case, Outcome, Row, Timing
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio over cases; below 1 the slab is faster.
+    """A ratio over cases; below 1 the slab is faster."""
 
-    Attributes
-    ----------
-    mean
-        Geometric mean.
-    least, middle, worst
-        The smallest, the median and the largest.
-    least_case, worst_case
-        Where the smallest and the largest were.
-    """
-
-    mean: float
+    mean: float  # geometric mean
+    # least, middle, worst: The smallest, the median and the largest.
     least: float
+    # least_case, worst_case: Where the smallest and the largest were.
     least_case: str
     middle: float
     worst: float
@@ -35,27 +27,18 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A slab against eager under one allocator, for a number of request threads.
+    """A slab against eager under one allocator, for a number of request threads."""
 
-    Attributes
-    ----------
-    threads, allocator, cases
-        What was measured, and how many cases.
-    across
-        CPU time through a slab in a process of the first allocator, over that of eager in a
-        process of this one: the gain of a user who replaces this allocator by a slab.
-    across_wall
-        The same by wall clock.
-    inside
-        CPU time through a slab over that of eager in the same process, in turns. It has less noise,
-        but this allocator serves the other memory of both.
-    """
-
+    # threads, allocator, cases: What was measured, and how many cases.
     threads: int
     allocator: str
     cases: int
+    # CPU time through a slab in a process of the first allocator, over that of eager in a process
+    # of this one: the gain of a user who replaces this allocator by a slab.
     across: Ratio
-    across_wall: Ratio
+    across_wall: Ratio  # the same by wall clock
+    # CPU time through a slab over that of eager in the same process, in turns. It has less noise,
+    # but this allocator serves the other memory of both.
     inside: Ratio
 
 
@@ -127,21 +110,13 @@ def _ratio(ratios: Mapping[Case, float]) -> Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A property on which the gain of a slab may depend.
+    """A property on which the gain of a slab may depend."""
 
-    Attributes
-    ----------
-    name
-        What it is, for a table.
-    correlation
-        Spearman's rank correlation with the ratio of the slab's CPU time to that of eager, over
-        cases: -1 if the ratio always falls as this grows.
-    least, most
-        Its smallest and largest value.
-    """
-
-    name: str
+    name: str  # what it is, for a table
+    # Spearman's rank correlation with the ratio of the slab's CPU time to that of eager, over
+    # cases: -1 if the ratio always falls as this grows.
     correlation: float
+    # least, most: Its smallest and largest value.
     least: float
     most: float
 

@@ -29,17 +29,7 @@ Sample = tuple[float, float, int]  # CPU, wall clock, page faults
 def alternate(
     calls: Sequence[Timed], *, threads: int, runs: int, seconds: float
 ) -> tuple[Timing, ...]:
-    """Return medians for each kind.
-
-    Parameters
-    ----------
-    calls
-        One inference of each kind. What it returns is released within what is measured.
-    threads
-        How many run the same kind at the same time.
-    runs, seconds
-        See `Request`.
-    """
+    """Return medians for each kind."""
     estimate = max(_take_sample(call)[1] for call in calls for _ in range(2))
     block = min(_BLOCK_RUNS, runs, max(1, int(_BLOCK_SECONDS / estimate)))
     session = _Session(calls, threads, block, math.ceil(runs / block), seconds)

@@ -23,21 +23,7 @@ def resnet(
     groups: int = 1,
     dilated: bool = False,
 ) -> Any:
-    """Return a ResNet for 1 000 classes (He et al. 2015, table 1).
-
-    Parameters
-    ----------
-    depths
-        Blocks in each of the four stages.
-    bottleneck
-        Whether blocks are 1 x 1, 3 x 3, 1 x 1 convolutions instead of two of 3 x 3.
-    inner, groups
-        How many times as many channels the 3 x 3 convolutions of bottlenecks have (2 in Zagoruyko
-        and Komodakis 2016), and in how many groups (32 in Xie et al. 2016).
-    dilated
-        Whether the last two stages keep the size, and their 3 x 3 convolutions are dilated instead.
-        Such a network is for segmentation, and ends with its 2 048 channels (Chen et al. 2017).
-    """
+    """Return a ResNet for 1 000 classes (He et al. 2015, table 1)."""
     channels, expansion = 64, 4 if bottleneck else 1
     layers = [convolution(3, channels, 7, stride=2), nn.MaxPool2d(3, 2, padding=1)]
     for stage, depth in enumerate(depths):
@@ -178,14 +164,7 @@ def squeezenet() -> Any:
 
 
 def dcgan(side: int = 64) -> Any:
-    """Return the generator of DCGAN (Radford et al. 2015) for colour images from 100 numbers.
-
-    Parameters
-    ----------
-    side
-        Of the images: a power of two, from 8. The paper has 64; each doubling puts one more layer
-        in front, of twice the channels.
-    """
+    """Return the generator of DCGAN (Radford et al. 2015) for colour images from 100 numbers."""
     width = 8 * side
     layers = [nn.ConvTranspose2d(100, width, 4, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
     while width > 64:

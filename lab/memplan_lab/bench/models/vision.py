@@ -351,15 +351,7 @@ def convnext_tiny() -> Any:
 
 
 def vit_small(side: int, layers: int = 12, width: int = 384, heads: int = 6) -> Any:
-    """Return a vision transformer with tiles of 16 x 16 (Dosovitskiy et al. 2020).
-
-    Parameters
-    ----------
-    side
-        Of the images, at least 16.
-    layers, width, heads
-        Of the transformer.
-    """
+    """Return a vision transformer with tiles of 16 x 16 (Dosovitskiy et al. 2020)."""
     blocks: list[Any] = []
     for _ in range(layers):
         blocks += [Residual(nn.Sequential(nn.LayerNorm(width), Attention(width, heads)))]

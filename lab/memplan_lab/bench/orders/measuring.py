@@ -27,43 +27,26 @@ ORACLE = "cp-sat"
 
 @dataclass(frozen=True)
 class Row:
-    """One graph.
+    """One graph."""
 
-    Attributes
-    ----------
-    name, family, operators, storages
-        Which graph, and how large it is.
-    without
-        The rules that were off.
-    given, peak, bound
-        The peak of the given order, the peak of the best one found, and the bound; in bytes.
-    certified
-        The bound that the referee accepts, by a cut and without the search.
-    states
-        The number of states that the searches explored.
-    cpu_seconds
-        Of the search, one thread.
-    planned
-        The peak of a plan for the best order; `None` where a rule was off.
-    peers
-        By name: the peak of the peer's order, or `None` if it gave up or is not installed.
-    oracle
-        The least peak by CP-SAT, and its bound; `None` if it was not asked or the graph is large.
-    """
-
+    # name, family, operators, storages: Which graph, and how large it is.
     name: str
     family: str
     operators: int
     storages: int
-    without: str
+    without: str  # the rules that were off
+    # given, peak, bound: The peak of the given order, the peak of the best one found, and the
+    # bound; in bytes.
     given: int
     peak: int
     bound: int
-    certified: int
-    states: int
-    cpu_seconds: float
-    planned: int | None = None
+    certified: int  # the bound that the referee accepts, by a cut and without the search
+    states: int  # the number of states that the searches explored
+    cpu_seconds: float  # of the search, one thread
+    planned: int | None = None  # the peak of a plan for the best order; `None` where a rule was off
+    # By name: the peak of the peer's order, or `None` if it gave up or is not installed.
     peers: Mapping[str, int | None] = field(default_factory=dict)
+    # The least peak by CP-SAT, and its bound; `None` if it was not asked or the graph is large.
     oracle: tuple[int, int] | None = None
 
     @property
@@ -77,27 +60,10 @@ def measure(
     *,
     seconds: float | None,
     states: int | None,
-    peers: Sequence[str],
+    peers: Sequence[str],  # names of `PEERS`, and `ORACLE`
     without: Sequence[str] = (),
 ) -> Iterator[Row]:
-    """Search and compare; yield a row for each graph, or for each rule that is off.
-
-    Parameters
-    ----------
-    cases
-        The graphs.
-    seconds, states
-        The budget of each search.
-    peers
-        Names of `PEERS`, and `ORACLE`.
-    without
-        Rules: each is switched off by itself, after a run with all.
-
-    Raises
-    ------
-    MemplanError
-        If there is no such peer or rule, or the referee refuses an order, its peak or its cut.
-    """
+    """Search and compare; yield a row for each graph, or for each rule that is off."""
     for what, names, known in (("peer", peers, (*PEERS, ORACLE)), ("rule", without, RULES)):
         for name in names:
             if name not in known:

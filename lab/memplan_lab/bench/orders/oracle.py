@@ -18,20 +18,6 @@ def least_peak(program: OrderLists, seconds: float) -> tuple[int, int]:
 
     Operators take places from 0 on, one each. A storage is an interval from the place of its first
     user to that of its last, and all that meet in one place fit below the peak.
-
-    Parameters
-    ----------
-    program
-        Nothing is written in place.
-    seconds
-        Of one thread, by the clock.
-
-    Raises
-    ------
-    MemplanError
-        If it has more than `LARGEST` operators, or nothing was found in time.
-    MissingExtraError
-        If OR-tools is not installed.
     """
     problem = program.problem
     count = len(problem)

@@ -24,20 +24,7 @@ Order = list[int]
 
 
 def pytorch(program: OrderLists, method: str) -> Order:
-    """Return the order of `torch._inductor.memory.topological_sort_<method>`.
-
-    Parameters
-    ----------
-    program
-        Storages that no operator makes become freeable inputs.
-    method
-        "lpmf", "bfs" or "dfs".
-
-    Raises
-    ------
-    MissingExtraError
-        If PyTorch is not installed.
-    """
+    """Return the order of `torch._inductor.memory.topological_sort_<method>`."""
     memory = require("torch._inductor.memory", extra="corpus")
     nodes, inputs, buffers, wanted = _as_scheduled(program)
     sort = getattr(memory, f"topological_sort_{method}")

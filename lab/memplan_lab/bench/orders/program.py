@@ -11,29 +11,18 @@ __all__ = ["OrderLists", "program_of"]
 
 @dataclass(frozen=True)
 class OrderLists:
-    """An `OrderProblem` as lists.
-
-    Attributes
-    ----------
-    before, behind
-        By operator: the operators that it waits for, and those that wait for it; ascending.
-    touched
-        By operator: the storages that it touches.
-    makes
-        By operator: the storages that it is the first to touch in the given order.
-    reads
-        By operator: the others that it touches.
-    users
-        By storage: the operators that touch it.
-    """
+    """An `OrderProblem` as lists."""
 
     problem: OrderProblem
+    # before, behind: By operator: the operators that it waits for, and those that wait for it;
+    # ascending.
     before: list[list[int]]
     behind: list[list[int]]
-    touched: list[list[int]]
+    touched: list[list[int]]  # by operator: the storages that it touches
+    # By operator: the storages that it is the first to touch in the given order.
     makes: list[list[int]]
-    reads: list[list[int]]
-    users: list[list[int]]
+    reads: list[list[int]]  # by operator: the others that it touches
+    users: list[list[int]]  # by storage: the operators that touch it
 
     def size(self, storage: int) -> int:
         """Return the bytes of a storage."""

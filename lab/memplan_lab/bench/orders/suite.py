@@ -36,39 +36,16 @@ _RANDWIRE = ((16, 6), (32, 10), (64, 4))  # nodes of a stage
 
 @dataclass(frozen=True)
 class Case:
-    """A graph.
+    """A graph."""
 
-    Attributes
-    ----------
-    name
-        Distinct in the suite.
-    family
-        The origin: "timm", "transformers", "layered", ...
-    problem
-        Its columns; nothing is written in place.
-    cost
-        By operator: how long it takes; empty where nothing says so.
-    """
-
-    name: str
-    family: str
-    problem: OrderProblem
-    cost: tuple[int, ...] = ()
+    name: str  # distinct in the suite
+    family: str  # the origin: "timm", "transformers", "layered",
+    problem: OrderProblem  # its columns; nothing is written in place
+    cost: tuple[int, ...] = ()  # by operator: how long it takes; empty where nothing says so
 
 
 def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
-    """Yield the graphs of the suite, those of real networks first.
-
-    Parameters
-    ----------
-    data
-        A folder with the JSON files of Moccasin, whose graphs come last.
-
-    Raises
-    ------
-    FormatError
-        If a file is damaged, or the folder has none.
-    """
+    """Yield the graphs of the suite, those of real networks first."""
     yield from read(str(files("memplan_lab") / "data" / "orders.parquet"))
     for nodes, count in _RANDWIRE:
         for seed in range(count):
@@ -83,22 +60,7 @@ def cases(data: str | os.PathLike[str] | None = None) -> Iterator[Case]:
 def write(
     graphs: Iterable[Case], path: str | os.PathLike[str], about: Mapping[str, object]
 ) -> None:
-    """Write graphs without the names of operators and storages, completely or not at all.
-
-    Parameters
-    ----------
-    graphs
-        Their names must be distinct.
-    path
-        The file.
-    about
-        The metadata of the file, as JSON.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    """
+    """Write graphs without the names of operators and storages, completely or not at all."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -124,15 +86,7 @@ def write(
 
 
 def read(path: str | os.PathLike[str]) -> list[Case]:
-    """Read what `write` wrote.
-
-    Raises
-    ------
-    FormatError
-        If there is no such file, or it is damaged.
-    MissingExtraError
-        If pyarrow is not installed.
-    """
+    """Read what `write` wrote."""
     from pyarrow import parquet
 
     path = os.fspath(path)
@@ -180,13 +134,7 @@ def _unpack(row: dict[str, Any]) -> OrderProblem:
 
 
 def moccasin(folder: Path) -> Iterator[Case]:
-    """Yield the graphs of Moccasin and Checkmate; those of layers in the order of the file.
-
-    Raises
-    ------
-    FormatError
-        If a file is damaged, or the folder has none.
-    """
+    """Yield the graphs of Moccasin and Checkmate; those of layers in the order of the file."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise FormatError(os.fspath(folder), "the folder has no JSON files of Moccasin")

@@ -44,36 +44,18 @@ class Command:
 
     Times are those of the whole process, including its start and reading, because nothing else can
     be measured from outside.
-
-    Attributes
-    ----------
-    name
-        Its name in the results.
-    words
-        Its command line; the first word is an absolute path.
     """
 
-    name: str
-    words: tuple[str, ...]
+    name: str  # its name in the results
+    words: tuple[str, ...]  # its command line; the first word is an absolute path
 
     @classmethod
     def parse(cls, name: str, template: str) -> Command:
         """Split a command line as a shell would; no shell will run it.
 
-        Parameters
-        ----------
-        name
-            Its name in the results.
-        template
-            For example `minimalloc --input={input} --capacity={capacity} --output={output}`; the
-            placeholders `{timeout}` (seconds), `{threads}` and `{seed}` may be used as well. It
-            runs in an empty folder of its own, so files among the arguments need absolute paths.
-
-        Raises
-        ------
-        MemplanError
-            If the program cannot be found, a placeholder is unknown, or `{input}` or `{output}`
-            is missing.
+        Its placeholders are `{input}` and `{output}`, which it must have, `{capacity}`, `{timeout}`
+        (seconds), `{threads}` and `{seed}`. It runs in an empty folder of its own, so files among
+        its arguments need absolute paths.
         """
         try:
             words = shlex.split(template)

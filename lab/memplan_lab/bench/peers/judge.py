@@ -17,17 +17,6 @@ def judge(problem: Problem, plan: Plan, objective: str, measured: Outcome) -> Ou
     Many peers have no capacity, or do not report optimality. So a plan at the load bound is
     `optimal`, and for the objective `fit` a plan within the capacity `fits`. A plan above the
     capacity is no answer (`unknown`), but its peak is kept.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    plan
-        The answer, which may ignore the capacity. Its lower bound is believed.
-    objective
-        `fit` or `min_peak`.
-    measured
-        The times and counts, to which the verdict is added.
     """
     if plan.peak is None:
         return replace(measured, status=plan.status.value, lower_bound=plan.lower_bound)

@@ -25,28 +25,7 @@ def is_omnimalloc(solver: str) -> bool:
 
 
 def prepare(problem: Problem, solver: str, timeout: float | None, threads: int, seed: int) -> Job:
-    """Return the call to time: allocation alone, not the making of the library's own objects.
-
-    Parameters
-    ----------
-    problem
-        Its capacity is ignored, because the library always looks for a small peak. Pins are passed
-        on; an allocator may refuse them.
-    solver
-        `omnimalloc` for the library's default, or `omnimalloc:NAME` for one of its allocators.
-    timeout, threads, seed
-        Passed to the allocators that take them; without a timeout an allocator keeps its own.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library is not installed.
-    MemplanError
-        If it has no allocator of that name.
-    UnsupportedError
-        If the problem has alignments, gaps, reserved ranges, conflicts or groups, which the
-        library does not have.
-    """
+    """Return the call to time: allocation alone, not the making of the library's own objects."""
     omnimalloc = require("omnimalloc", extra="peers")
     default = require("omnimalloc.allocators", extra="peers").DEFAULT_ALLOCATOR
     _refuse_unsupported(problem)
