@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from memplan.answer import Answer, Axis, Part, Step
     from memplan.apart import Apart, Waits, plan_apart, plan_waits
     from memplan.ask import Machine, plan
-    from memplan.envelopes import Envelope, envelope
-    from memplan.errors import (
+    from memplan.base.errors import (
         FormatError,
         InfeasibleError,
         MemplanError,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         ProofError,
         UnsupportedError,
     )
+    from memplan.envelopes import Envelope, envelope
     from memplan.fitting import fit
     from memplan.formats import load_plan, save
     from memplan.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
@@ -155,21 +155,21 @@ _HOMES = {
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
     "Envelope": "memplan.envelopes",
-    "FormatError": "memplan.errors",
+    "FormatError": "memplan.base.errors",
     "Gap": "memplan.problem",
     "Interrupted": "memplan.solvers",
     "Loaded": "memplan.sources",
-    "InfeasibleError": "memplan.errors",
-    "MemplanError": "memplan.errors",
-    "MissingExtraError": "memplan.errors",
-    "NoPlanError": "memplan.errors",
+    "InfeasibleError": "memplan.base.errors",
+    "MemplanError": "memplan.base.errors",
+    "MissingExtraError": "memplan.base.errors",
+    "NoPlanError": "memplan.base.errors",
     "Plan": "memplan.problem.plan",
-    "PlanError": "memplan.errors",
+    "PlanError": "memplan.base.errors",
     "Planned": "memplan.planning",
     "Problem": "memplan.problem",
-    "ProblemError": "memplan.errors",
+    "ProblemError": "memplan.base.errors",
     "Progress": "memplan.solvers",
-    "ProofError": "memplan.errors",
+    "ProofError": "memplan.base.errors",
     "Recomputed": "memplan.rewrite",
     "Reordered": "memplan.rewrite",
     "Repacker": "memplan.repack.repacker",
@@ -177,7 +177,7 @@ _HOMES = {
     "Round": "memplan.solvers",
     "Selection": "memplan.repack.selection",
     "Status": "memplan.problem.plan",
-    "UnsupportedError": "memplan.errors",
+    "UnsupportedError": "memplan.base.errors",
     "compare": "memplan.analysis.compare",
     "envelope": "memplan.envelopes",
     "explain": "memplan.analysis.explain",

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memplan.errors import InfeasibleError, NoPlanError, PlanError, quoted
-from memplan.notes import Note
+from memplan.base.errors import InfeasibleError, NoPlanError, PlanError, quoted
+from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

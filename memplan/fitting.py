@@ -13,17 +13,17 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import MemplanError, quoted
-from memplan.files import write_files
+from memplan.base.errors import MemplanError, quoted
+from memplan.base.files import write_files
+from memplan.base.notes import Note
+from memplan.base.sizes import parse_size
 from memplan.memories import Memory
 from memplan.memories.accesses import Times
-from memplan.notes import Note
 from memplan.pipeline import Arranged, Writer, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.runtimes.choosing import choose_writer
 from memplan.runtimes.memories import Housed, house
 from memplan.runtimes.tflm.read.boards import Board, find_board
-from memplan.sizes import parse_size
 from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options

@@ -21,7 +21,7 @@ from itertools import islice
 import numpy as np
 
 from memplan import solvers
-from memplan.errors import MemplanError, NoPlanError, listed, quoted
+from memplan.base.errors import MemplanError, NoPlanError, listed, quoted
 from memplan.graph import Layout
 from memplan.graph.paths import (
     BEFORE_RUN,

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
-from memplan.errors import GraphError, MemplanError, PlanError, ProblemError, quoted
+from memplan.base.errors import GraphError, MemplanError, PlanError, ProblemError, quoted
+from memplan.base.notes import Code, Note
 from memplan.graph.states import add_states, find_states
-from memplan.notes import Code, Note
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify, verify_shared

@@ -11,8 +11,9 @@ from small_programs import chain, training_step
 
 import memplan as mp
 from memplan import fitting
+from memplan.base.errors import MemplanError
+from memplan.base.sizes import parse_size, require_unit, write_size
 from memplan.cli import main
-from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
 from memplan.pipeline import Comparison, Plain, Variant, Written, arrange, plan_in_order, run
@@ -20,7 +21,6 @@ from memplan.pipeline.run import Run
 from memplan.planning import Planned
 from memplan.rewrite import find_floor
 from memplan.runtimes.c.writer import CHeader
-from memplan.sizes import parse_size, require_unit, write_size
 from memplan.sources import of_graph
 from memplan.sources.graph_json import write_graph
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from machine import Machine
 from strategies_graph import chain
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.graph import Block, Graph, Kind, Operator
 from memplan.paths import PathPlans, list_choices, plan_paths
 from memplan.referee import verify

@@ -16,7 +16,7 @@ onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 from onnx_models import BOOL, graph, ints, loaded, model, node, value  # noqa: E402
 
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
 from memplan.graph import Tensor  # noqa: E402
 from memplan.paths import PathPlans, plan_paths  # noqa: E402
 from memplan.referee import verify  # noqa: E402

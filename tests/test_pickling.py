@@ -18,7 +18,7 @@ import pytest
 import strategies_graph
 
 import memplan as mp
-from memplan.errors import FormatError, InfeasibleError, PlanError
+from memplan.base.errors import FormatError, InfeasibleError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources import Loaded, of_graph
 

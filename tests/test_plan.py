@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plans, problems
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Buffer, Problem
 from memplan.problem.columns import frozen
 from memplan.problem.plan import Plan, Status

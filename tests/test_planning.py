@@ -13,8 +13,8 @@ from tflite_models import Writer, chain, floats, for_each_model
 
 import memplan as mp
 from memplan import planning
+from memplan.base.errors import MemplanError, PlanError
 from memplan.cli import main
-from memplan.errors import MemplanError, PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.planning import PlanningInterrupted, layout_of, layouts, plan_model
 from memplan.problem import Problem
@@ -330,7 +330,7 @@ class TestAllOrNothing:
                 raise OSError(1, "Operation not permitted")
             replaced(source, target)
 
-        monkeypatch.setattr("memplan.files.os.replace", refusing)
+        monkeypatch.setattr("memplan.base.files.os.replace", refusing)
         for old in (None, b"older"):
             if old is not None:
                 out.write_bytes(old)

@@ -11,7 +11,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Kept, Plan
 from memplan.referee import Tenant, verify_together

@@ -15,8 +15,8 @@ from rounds import rounds
 from tflite_models import model_named
 
 import memplan as mp
+from memplan.base.errors import PlanError
 from memplan.cli import main
-from memplan.errors import PlanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.states import State, find_states
 from memplan.planning import layout_of, place_states

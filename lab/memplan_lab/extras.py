@@ -2,6 +2,6 @@
 
 from functools import partial
 
-from memplan import extras
+from memplan.base import extras
 
 require = partial(extras.require, package="memplan-lab")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memplan.errors import FormatError, MemplanError, MissingExtraError
+from memplan.base.errors import FormatError, MemplanError, MissingExtraError
 from memplan_lab.bench import figures
 from memplan_lab.bench.rows import Row
 

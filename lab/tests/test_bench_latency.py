@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan_lab.bench.latency import (
     Allocator,
     Case,

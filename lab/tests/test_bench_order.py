@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.problem import OrderProblem
 from memplan.rewrite.order import core_problem
 from memplan_lab.bench import orders

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from memplan.errors import MemplanError, MissingExtraError
+from memplan.base.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan_lab import bench

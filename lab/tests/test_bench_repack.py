@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench import repack
 from memplan_lab.cli import main
 

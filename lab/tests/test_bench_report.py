@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan_lab.bench import report
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.bench.summary import compare, summarise

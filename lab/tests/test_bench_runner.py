@@ -18,7 +18,7 @@ import misbehaving
 import pytest
 
 from memplan import formats
-from memplan.errors import MemplanError, UnsupportedError
+from memplan.base.errors import MemplanError, UnsupportedError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan.solvers import registry

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from memplan.errors import MemplanError
-from memplan.extras import is_installed
+from memplan.base.errors import MemplanError
+from memplan.base.extras import is_installed
 from memplan_lab.bench import tinygrad
 from memplan_lab.cli import main
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sweep_folder import RESULT, write_sweep
 
+from memplan.base.errors import FormatError, PlanError
 from memplan.cli import output
-from memplan.errors import FormatError, PlanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.solvers import solve

@@ -13,7 +13,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan_lab.claims import KINDS, ask_many
 from memplan_lab.claims.drawing import TIES, draw_case, draw_ties
 from memplan_lab.claims.placing import find_least, fits, measure

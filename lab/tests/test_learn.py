@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import memplan as mp
 from memplan import _core
-from memplan.errors import FormatError, MemplanError, MissingExtraError
+from memplan.base.errors import FormatError, MemplanError, MissingExtraError
 from memplan.solvers import backtracking
 from memplan_lab import bench, learn
 from memplan_lab.bench import generators

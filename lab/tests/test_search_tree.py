@@ -9,7 +9,7 @@ import pytest
 
 import memplan as mp
 from memplan import Buffer, Problem, formats
-from memplan.errors import MemplanError, UnsupportedError
+from memplan.base.errors import MemplanError, UnsupportedError
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.cli import main
 from memplan_lab.study import search_figure, search_tree

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sweep_folder import RESULT, SESSION, write_sweep
 
+from memplan.base.errors import FormatError, MemplanError
 from memplan.cli import output
-from memplan.errors import FormatError, MemplanError
 from memplan_lab import study
 from memplan_lab.bench import latency, report
 from memplan_lab.bench.latency import Case, Outcome, Timing

@@ -14,7 +14,7 @@ import pytest
 import sweep_folder
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.problem import Buffer, Problem
 from memplan_lab import sweep
 from memplan_lab.bench.suites import Case

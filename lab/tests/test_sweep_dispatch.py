@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memplan.errors import MemplanError, MissingExtraError
+from memplan.base.errors import MemplanError, MissingExtraError
 from memplan_lab import sweep
 from memplan_lab.bench.rows import Outcome
 from memplan_lab.sweep import remote

@@ -15,7 +15,7 @@ from typing import Any
 
 from memplan.analysis.matching import Names, match_rows
 from memplan.analysis.sides import Side, Subject, make_subject, reorder
-from memplan.notes import Note
+from memplan.base.notes import Note
 from memplan.problem import Asked
 from memplan.problem.columns import NONE
 from memplan.problem.plan import Plan

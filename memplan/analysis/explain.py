@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 from memplan.analysis.shrink import Subset, shrink
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.loads import Held, Loads, available, capacity_for
 from memplan.problem.plan import Plan, Status

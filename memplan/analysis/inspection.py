@@ -11,7 +11,7 @@ from memplan import solvers
 from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
 from memplan.analysis.orders import try_less, try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
-from memplan.errors import MemplanError, ProblemError
+from memplan.base.errors import MemplanError, ProblemError
 from memplan.memories import Assigned, Memory, assign
 from memplan.planning import plan_model
 from memplan.problem import Asked, Buffer, Problem, problem_of

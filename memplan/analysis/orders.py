@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import OrderProblem
 from memplan.rewrite import Recomputed, Reordered, recompute, reorder
 from memplan.rewrite.again import Limits, NoRunsError

@@ -22,7 +22,7 @@ from functools import reduce
 import numpy as np
 
 from memplan.analysis.changed import fuse, halve, remake_row
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.graph import Layout
 from memplan.graph.fusion import Fusion, choose_together, find_fusions
 from memplan.graph.remake import Remake, find_remakes

@@ -10,8 +10,8 @@ import numpy as np
 
 from memplan import solvers
 from memplan.analysis.matching import Names
-from memplan.errors import MemplanError, PlanError, ProblemError, shown
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError, PlanError, ProblemError, shown
+from memplan.base.notes import Code, Note
 from memplan.problem import Asked, Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from memplan.errors import FormatError, MemplanError, ProblemError, quoted, shown, suggest
-from memplan.files import read_text
+from memplan.base.errors import FormatError, MemplanError, ProblemError, quoted, shown, suggest
+from memplan.base.files import read_text
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.spans import Spans, spans

@@ -11,7 +11,7 @@ import numpy as np
 
 from memplan import solvers
 from memplan.apart.penalties import Pairs, Penalties, take_penalties
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.planning import load_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column

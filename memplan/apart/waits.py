@@ -17,7 +17,7 @@ import numpy as np
 
 from memplan.apart.penalties import Pairs
 from memplan.apart.planning import Apart, search
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.graph import Graph, Layout
 from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.planning import load_model

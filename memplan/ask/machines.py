@@ -15,12 +15,12 @@ from memplan.answer import Axis, Claim, Part
 from memplan.apart.penalties import Penalties, read_penalties, take_penalties
 from memplan.apart.planning import search as place_apart
 from memplan.ask.scenarios import Joint
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, quoted
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
+from memplan.base.notes import Note
 from memplan.memories import Memory
 from memplan.memories.accesses import Times
 from memplan.memories.assigning import place as place_in_memories
 from memplan.memories.blocks import place_blocks
-from memplan.notes import Note
 from memplan.planning import SharedBudget, leave_to_referee
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status

@@ -19,8 +19,8 @@ from memplan.answer import Answer, Axis, Claim, Part, Step
 from memplan.ask.machines import Machine, Placed, Search
 from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario
 from memplan.ask.supports import refuse_pairs
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.envelopes.ranges import Range, Values
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
 from memplan.planning import SharedBudget, layouts, load_model
 from memplan.problem import problem_of

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from memplan.answer import Axis, Claim, Part
+from memplan.base.errors import MemplanError, quoted
+from memplan.base.notes import Note
 from memplan.envelopes import Envelope, envelope
 from memplan.envelopes.ranges import Values
-from memplan.errors import MemplanError, quoted
 from memplan.memories.accesses import Access, Times, find_kept, list_accesses
-from memplan.notes import Note
 from memplan.planning import Planned, SharedBudget
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status

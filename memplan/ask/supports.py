@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 
 __all__ = ["IDEAS", "REASONS", "explain_pair", "refuse_pairs"]
 

@@ -10,7 +10,7 @@ import typer
 from memplan.cli import output
 
 if TYPE_CHECKING:
-    from memplan.notes import Note
+    from memplan.base.notes import Note
     from memplan.planning import Planned
     from memplan.runtimes.tflm.write import Applied
 
@@ -26,7 +26,7 @@ def require_offsets(found: Planned) -> None:
 
 def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
     """Return the notes on a model with those on what was written; of refusals only the latter."""
-    from memplan.notes import Code
+    from memplan.base.notes import Code
 
     kept = (note for note in given if note.code is not Code.RUNTIME_REFUSES)
     return tuple(dict.fromkeys((*kept, *applied.notes)))
@@ -34,7 +34,7 @@ def join_notes(given: Sequence[Note], applied: Applied) -> tuple[Note, ...]:
 
 def check_capacity(capacity: int | None, peak: int) -> None:
     """Refuse a plan above the capacity for the arena; a later check counts what TFLM adds to it."""
-    from memplan.errors import CapacityError
+    from memplan.base.errors import CapacityError
 
     if capacity is not None and peak > capacity:
         raise CapacityError(
@@ -47,7 +47,7 @@ def show(
     chosen: Planned, outputs: Iterable[str], applied: Applied | None, notes: Sequence[Note]
 ) -> None:
     """Say what was written, what it needs, and what was assumed."""
-    from memplan.errors import listed
+    from memplan.base.errors import listed
     from memplan.runtimes.tflm.read.boards import tell_unknown
     from memplan.view.units import exact, plural
 

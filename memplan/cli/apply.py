@@ -284,7 +284,7 @@ def _make_plan(
 ) -> Planned:
     """Return the one plan of all outputs, and ask for the unit of the capacity before."""
     from memplan import formats
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan.planning import Planned, layout_of, plan_model
     from memplan.solvers.stopping import stoppable
     from memplan.sources import detect

@@ -87,7 +87,7 @@ def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
     MemplanError
         If the file has no operators that say which rows they need, or cannot be read.
     """
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan.graph.pictures import UNKNOWN_ROWS
     from memplan.runtimes.choosing import choose_writer
     from memplan.sources import detect

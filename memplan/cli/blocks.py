@@ -127,7 +127,7 @@ def _read_limit(plan: Plan) -> int:
 
 def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan]) -> None:
     """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong."""
-    from memplan.errors import PlanError
+    from memplan.base.errors import PlanError
     from memplan.referee import verify_blocks
     from memplan.view.units import exact, plural
 

@@ -31,7 +31,7 @@ class Needs:
         """Return the same for people."""
         from rich.table import Table
 
-        from memplan.errors import listed
+        from memplan.base.errors import listed
 
         given = self.given
         both = [each for each in (given, self.planned) if each is not None]

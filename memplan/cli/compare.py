@@ -197,7 +197,7 @@ def _parse_gates(peak: str | None, load: str | None) -> list[Gate]:
 def _read(path: str, model: options.Model) -> Loaded | Plan:
     """Read a model or a problem, or a plan that says that it is one."""
     from memplan import sources
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
 
     try:
         return reading.read_input(path, model=model)

@@ -89,7 +89,7 @@ def command(
         output.check_suffix(out, output.PLANS | _GRAPHS | _PICTURES)
 
     from memplan import formats
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.problem.plan import Plan
 
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
@@ -129,7 +129,7 @@ def command(
 def _load(path: str, model: options.Model) -> Loaded | Plan:
     """Read the problem of a file, or a plan that says that it is one."""
     from memplan import formats, sources
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
 
     try:
         format = sources.detect(path)

@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Show what a file is, and what can be done with it. `memplan FILE` is enough."""
     from memplan import sources
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
 
     name = output.names.get(input, input)
     if _is_proof(input):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memplan.base.errors import FormatError
 from memplan.cli import options, output, reading
-from memplan.errors import FormatError
 
 if TYPE_CHECKING:
     from memplan.envelopes import Envelope

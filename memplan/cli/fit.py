@@ -157,7 +157,7 @@ def suggest(path: str, loaded: Loaded, capacity: int | None, dim: list[str] | No
 
 
 def _name_command(path: str, capacity: int, dim: list[str] | None, *more: str) -> str:
-    from memplan.sizes import write_size
+    from memplan.base.sizes import write_size
 
     words = [output.names.get(path, path), write_size(capacity), *more]
     for each in dim or ():
@@ -177,7 +177,7 @@ def naming_fit(
 
     `header` is the only file that is written: what counts for it is the plan, in `fit` too.
     """
-    from memplan.errors import CapacityError
+    from memplan.base.errors import CapacityError
 
     try:
         yield

@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 import typer
 
+from memplan.base.errors import FormatError
+from memplan.base.files import reading
 from memplan.cli import output
-from memplan.errors import FormatError
-from memplan.files import reading
 
 __all__ = ["is_copy", "keep", "keep_each"]
 

@@ -315,7 +315,7 @@ def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> N
 
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:
     """Show what the streams of a program cost, and what would make it less."""
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan.sources.loaded import explain_bare
 
     graph, layout = loaded.graph, loaded.layout
@@ -342,7 +342,7 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
 
 
 def _explain_sharing(loaded: Loaded, a: str, b: str) -> str:
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan.graph import why
     from memplan.sources.loaded import explain_bare
 

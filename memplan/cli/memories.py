@@ -173,7 +173,7 @@ def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
     """Add how much of one of the memories TFLM takes for itself."""
     from pathlib import Path
 
-    from memplan.notes import Code, Note
+    from memplan.base.notes import Code, Note
     from memplan.runtimes.tflm.arena import find_beside
     from memplan.runtimes.tflm.read.boards import tell_unknown
 
@@ -280,7 +280,7 @@ def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: 
     FormatError
         For a plan that says wrongly what its memory is, or what moves.
     """
-    from memplan.errors import FormatError, PlanError
+    from memplan.base.errors import FormatError, PlanError
     from memplan.memories.accesses import list_accesses, sum_bytes
     from memplan.memories.text import parse_memories, parse_reads
     from memplan.planning import layouts
@@ -324,7 +324,7 @@ def _read_reads(plans: Mapping[str, Plan]) -> list[str]:
     FormatError
         If it is no list of texts, or not the same in all.
     """
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
 
     found: Any = None
     for path, plan in plans.items():
@@ -344,7 +344,7 @@ def _read_stretches(path: str, plan: Plan) -> list[Stretch]:
     FormatError
         If it does not say that as `make_plans` does.
     """
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.memories import Stretch
 
     types = {each.name: each.type for each in fields(Stretch)}

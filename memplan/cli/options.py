@@ -43,8 +43,8 @@ def parse_bytes(text: str) -> int:
     typer.BadParameter
         For what is not a whole number of bytes.
     """
-    from memplan.errors import MemplanError
-    from memplan.sizes import parse_size
+    from memplan.base.errors import MemplanError
+    from memplan.base.sizes import parse_size
 
     try:
         return parse_size(text)
@@ -301,7 +301,7 @@ class Constraints:
         typer.BadParameter, ProblemError
             For wrong values.
         """
-        from memplan.errors import InfeasibleError, ProblemError
+        from memplan.base.errors import InfeasibleError, ProblemError
 
         problem = loaded.problem
         if self.reserve:

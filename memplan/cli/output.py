@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
-from memplan.errors import FormatError, MemplanError, listed
+from memplan.base.errors import FormatError, MemplanError, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -296,7 +296,7 @@ def check_libraries(*inputs: str, extras: Iterable[str] = (), solvers: Iterable[
     solvers
         Which solvers will be called; one that does not exist is refused too.
     """
-    from memplan.extras import check
+    from memplan.base.extras import check
     from memplan.solvers import registry
     from memplan.sources import find_extra
 

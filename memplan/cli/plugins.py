@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from memplan.base.errors import MemplanError
 from memplan.cli import running
-from memplan.errors import MemplanError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints

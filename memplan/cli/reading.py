@@ -15,8 +15,8 @@ import typer
 from memplan.cli import options
 
 if TYPE_CHECKING:
+    from memplan.base.notes import Note
     from memplan.graph import Graph, Kind
-    from memplan.notes import Note
     from memplan.problem.plan import Plan
     from memplan.runtimes.tflm.read.boards import Board
     from memplan.runtimes.torch.measure.run import Measured
@@ -127,9 +127,9 @@ def require_unit(size: int | None, *programs: Loaded) -> None:
     Raises
     ------
     MemplanError
-        As `memplan.sizes.require_unit`, which has the rule.
+        As `memplan.base.sizes.require_unit`, which has the rule.
     """
-    from memplan import sizes
+    from memplan.base import sizes
 
     largest = (int(each.problem.size.max(initial=0)) for each in programs)
     sizes.require_unit(size, max(largest, default=0))
@@ -167,7 +167,7 @@ def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
         If there is none, or if they are not all of one kind.
     """
     from memplan import formats
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
 
     names = sorted(name for name in os.listdir(folder) if name.endswith(PLAN_SUFFIX))
     plans = {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
@@ -188,7 +188,7 @@ def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
 def find_plan(path: str) -> Plan | None:
     """Return the plan in a file, or `None` if the file is not a plan."""
     from memplan import formats
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
 
     try:
         return formats.load_plan(path)
@@ -204,7 +204,7 @@ def refuse_notes(path: str, notes: Sequence[Note]) -> None:
     FormatError
         If there is any note.
     """
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.view.units import plural
 
     if notes:
@@ -213,7 +213,7 @@ def refuse_notes(path: str, notes: Sequence[Note]) -> None:
 
 
 def _with_kinds(loaded: Loaded, model: options.Model) -> Loaded:
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
 
     graph = loaded.graph
     also = _parse_kinds(model.include or (), "'--include'")

@@ -62,7 +62,7 @@ def command(
     output.check_libraries(extras=("torch",))
 
     from memplan import formats
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.runtimes.torch.record import record
     from memplan.runtimes.torch.record.recorder import make_arguments
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from memplan.files import writing
+from memplan.base.files import writing
 
 if TYPE_CHECKING:
     from memplan.solvers import Round

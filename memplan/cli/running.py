@@ -14,8 +14,8 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from memplan.base.errors import CapacityError, InfeasibleError, MemplanError, NoPlanError
 from memplan.cli import output
-from memplan.errors import CapacityError, InfeasibleError, MemplanError, NoPlanError
 
 __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 

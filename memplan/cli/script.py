@@ -14,9 +14,9 @@ from typing import Any
 
 import typer
 
-from memplan.errors import FormatError, MemplanError, quoted
-from memplan.extras import require
-from memplan.files import read_bytes
+from memplan.base.errors import FormatError, MemplanError, quoted
+from memplan.base.extras import require
+from memplan.base.files import read_bytes
 
 __all__ = ["Script", "make_tensor", "parse_target"]
 

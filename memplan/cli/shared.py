@@ -46,7 +46,7 @@ def verify(
     typer.BadParameter
         If an input is none of the programs.
     """
-    from memplan.errors import PlanError
+    from memplan.base.errors import PlanError
 
     named = _by_program(folder, plans)
     left = dict(named)
@@ -78,7 +78,7 @@ def verify_beside(loaded: Loaded, plan: Plan, path: str, *, in_place: bool) -> l
     others = [name for name in shared.programs if name != shared.program]
     files = {os.path.join(folder, f"{name}{reading.PLAN_SUFFIX}"): name for name in others}
     if not all(map(os.path.isfile, files)):
-        from memplan.errors import listed
+        from memplan.base.errors import listed
 
         missing = next(file for file in files if not os.path.isfile(file))
         return [
@@ -101,7 +101,7 @@ def _shared(plan: Plan) -> Shared:
 
 def _by_program(folder: str, plans: Mapping[str, Plan]) -> dict[str, tuple[str, Plan]]:
     """Return path and plan by program; exit with 1 if these are not the plans of one arena."""
-    from memplan.errors import listed
+    from memplan.base.errors import listed
 
     first = _shared(next(iter(plans.values())))
     found: dict[str, tuple[str, Plan]] = {}
@@ -130,7 +130,7 @@ def _choose(
     path: str, loaded: Loaded, plans: Mapping[str, tuple[str, Plan]], in_place: bool
 ) -> tuple[str, Plan]:
     """Return the plan of an input: one for this problem, or else that with its name."""
-    from memplan.errors import listed
+    from memplan.base.errors import listed
     from memplan.planning import layouts
 
     stem = Path(output.names.get(path, path)).name.partition(".")[0]
@@ -185,7 +185,7 @@ def _check(
     capacity: int | None,
 ) -> None:
     """Exit with 1 if the plans are not right together."""
-    from memplan.errors import PlanError
+    from memplan.base.errors import PlanError
     from memplan.referee import verify_shared, verify_together
 
     order = list(named)
@@ -211,7 +211,7 @@ def _check(
 
 def _describe(named: Mapping[str, tuple[str, Plan]], left: Collection[str]) -> list[str]:
     """Return that the plans are right together, and what was not checked."""
-    from memplan.errors import listed
+    from memplan.base.errors import listed
     from memplan.view.units import exact, plural
 
     plans = [_shared(plan) for _, plan in named.values()]

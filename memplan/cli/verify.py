@@ -100,7 +100,7 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
     no order at all: a `FormatError`.
     """
     from memplan import formats
-    from memplan.errors import FormatError, GraphError, PlanError
+    from memplan.base.errors import FormatError, GraphError, PlanError
 
     plan = formats.load_plan(path)
     blocks.refuse_alone(plan, path)
@@ -142,7 +142,7 @@ def _check_folder(
 def _refuse_others(inputs: Sequence[str], plan: str | None) -> None:
     """Refuse several programs where the plan is of one, or there is none."""
     if inputs and plan is not None and not os.path.exists(plan):
-        from memplan.errors import FormatError
+        from memplan.base.errors import FormatError
 
         raise FormatError(plan, "there is no such file or folder")
     if inputs:
@@ -156,7 +156,7 @@ def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Loaded
 
     For a plan that it rejects, say why, and exit with 1.
     """
-    from memplan.errors import PlanError
+    from memplan.base.errors import PlanError
     from memplan.planning import layout_of
 
     try:
@@ -171,7 +171,7 @@ def _check_proof(loaded: Loaded, path: str, peak: int | None, what: str) -> None
 
     `what` says of which order the plans are, if it is not the file's.
     """
-    from memplan.errors import ProofError
+    from memplan.base.errors import ProofError
     from memplan.referee import verify_proof
     from memplan.view.units import exact, plural
 

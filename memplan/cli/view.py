@@ -192,7 +192,7 @@ def _read(
 ) -> tuple[Loaded, Plan | None]:
     """Read the input, and where it is a plan that says its own lifetimes, that plan."""
     from memplan import formats
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.sources import Loaded
 
     try:
@@ -221,7 +221,7 @@ def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[s
     FormatError
         If one does not.
     """
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.view.recorded import find_recorded
 
     runs = own | {path: reading.read_input(path) for path in others}
@@ -244,7 +244,7 @@ def _load_given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Pl
 
 def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
     """Return the layout that a plan is for; for a wrong plan, which is shown too, the input's."""
-    from memplan.errors import PlanError
+    from memplan.base.errors import PlanError
     from memplan.planning import layout_of
 
     try:
@@ -305,7 +305,7 @@ def _print(seen: _Seen) -> None:
 
 def _with_recordings(seen: _Seen) -> dict[str, Plan]:
     """Return all plans, and the recordings as plans of the same problem."""
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.view.recorded import find_recorded, of_trace
 
     plans, problem = dict(seen.plans), seen.loaded.problem
@@ -355,7 +355,7 @@ def _draw_recording(path: str, run: Loaded, colour: Colour) -> Panel:
 
 def _find_classes(path: str, loaded: Loaded, colour: Colour) -> tuple[str, ...] | None:
     """Return the class of each buffer, which sets its colour; `None` for sizes."""
-    from memplan.errors import FormatError
+    from memplan.base.errors import FormatError
     from memplan.view.facts import find_facts
 
     if colour is Colour.SIZE:

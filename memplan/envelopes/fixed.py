@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from memplan.base.errors import MemplanError
 from memplan.envelopes.relations import find_pairs
 from memplan.envelopes.sizes import Scenario, with_sizes
-from memplan.errors import MemplanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.columns import Column
 from memplan.problem.spans import spans

@@ -1,8 +1,9 @@
 """Computes the buffers of a program at every size, where its reader knows formulas of the sizes.
 
-The reader runs with numbers that stand for many sizes at once (`memplan.many`). Where it decides
-something that is not the same at all of them, it is run again for those at which it is another: so
-buffers and lifetimes may depend on the size, and nothing is presumed of sizes in between.
+The reader runs with numbers that stand for many sizes at once (`memplan.problem.many`). Where it
+decides something that is not the same at all of them, it is run again for those at which it is
+another: so buffers and lifetimes may depend on the size, and nothing is presumed of sizes in
+between.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from memplan.base.errors import MemplanError
 from memplan.envelopes.ranges import Range
-from memplan.errors import MemplanError
 from memplan.graph import Graph
 from memplan.graph.layout import find_storages
-from memplan.many import Many, ManyError, Run
 from memplan.problem import Problem
 from memplan.problem.columns import Column
+from memplan.problem.many import Many, ManyError, Run
 from memplan.sources import open_graphs
 
 __all__ = ["compute"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from memplan.base.errors import NoPlanError
+from memplan.base.notes import Note
 from memplan.envelopes.fixed import join_scenarios
 from memplan.envelopes.ranges import Range, Values
 from memplan.envelopes.reading import find_scenarios
 from memplan.envelopes.relations import Relation, carry_bound, find_pairs, measure_loads, relate
 from memplan.envelopes.sizes import Scenario
-from memplan.errors import NoPlanError
-from memplan.notes import Note
 from memplan.planning import SharedBudget
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen

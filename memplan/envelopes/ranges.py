@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError, listed, quoted, shown
+from memplan.base.errors import MemplanError, listed, quoted, shown
 from memplan.problem.columns import MAX_BYTES, Column, frozen
 from memplan.problem.immutable import Immutable
 

@@ -25,16 +25,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from memplan.base.errors import MemplanError, quoted
+from memplan.base.notes import Note
 from memplan.envelopes.formulas import compute
 from memplan.envelopes.ranges import Range, Values, describe
 from memplan.envelopes.sizes import Pieces, Scenario
-from memplan.errors import MemplanError, quoted
-from memplan.notes import Note
 from memplan.planning import load_model
-from memplan.polynomials import Polynomials
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.problem.intake import GAP_COLUMNS
+from memplan.problem.polynomials import Polynomials
 from memplan.sources import Loaded, load, of_problem
 
 __all__ = ["find_scenarios"]

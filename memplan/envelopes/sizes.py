@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import MemplanError
-from memplan.polynomials import Polynomials
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.immutable import Immutable
 from memplan.problem.intake import GAP_COLUMNS
+from memplan.problem.polynomials import Polynomials
 
 __all__ = ["Pieces", "Scenario", "with_sizes"]
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NoReturn
 
-from memplan.errors import FormatError, MemplanError, quoted
-from memplan.files import read_text
-from memplan.notes import Note
+from memplan.base.errors import FormatError, MemplanError, quoted
+from memplan.base.files import read_text
+from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.sources.loaded import Figure, Loaded, note_limit

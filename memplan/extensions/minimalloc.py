@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from memplan import _core
-from memplan.errors import MemplanError, shown
-from memplan.files import read_text, write_text
+from memplan.base.errors import MemplanError, shown
+from memplan.base.files import read_text, write_text
 
 __all__ = [
     "Area",

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from memplan.errors import MemplanError
-from memplan.extras import require
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError
+from memplan.base.extras import require
+from memplan.base.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from memplan.errors import FormatError, MemplanError, quoted
-from memplan.files import is_special, read_text, write_bytes, write_files, write_text, writing
+from memplan.base.errors import FormatError, MemplanError, quoted
+from memplan.base.files import is_special, read_text, write_bytes, write_files, write_text, writing
 from memplan.formats import interference, json, minimalloc_csv, trace_json
 from memplan.formats.minimalloc_csv import Dialect
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.intake import take_capacity
 from memplan.problem.plan import Plan
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 __all__ = [
     "Dialect",

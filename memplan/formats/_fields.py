@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memplan.errors import FormatError, quoted
+from memplan.base.errors import FormatError, quoted
 from memplan.problem.columns import MAX_BYTES
 
 __all__ = ["Fields", "dumps", "join", "lines", "shown"]

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterator
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 
 # The csv module does not tell whether a field was quoted. That matters: in quotes, spaces around
 # an id belong to it, and a leading # does not begin a comment.

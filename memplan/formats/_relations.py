@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.formats._fields import Fields, shown
 from memplan.problem import Problem
 from memplan.problem.groups import is_contiguous

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.formats._relations import read_conflicts, read_groups, write_conflicts, write_groups
 from memplan.problem import Problem

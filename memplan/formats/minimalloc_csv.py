@@ -29,7 +29,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
+from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError, quoted
 from memplan.formats._records import cell, records
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, NONE, Column

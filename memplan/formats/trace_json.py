@@ -11,18 +11,18 @@
        {"start": 0, "end": 3, "size": 100352, "frame": 2, "ordinal": 0, "address": 94326842395520},
        {"start": 1, "end": 4, "size": 64, "frame": 0, "ordinal": 0, "thread": 1, "outlives": true}]}
 
-`frames` are the modules and operators (`memplan.trace.Scope`) in which allocations were requested;
-a frame comes after its parent. A field with its default value (thread 0, `outlives` false, no
-address, no frame) may be left out or `null`. Unknown fields are rejected.
+`frames` are the modules and operators (`memplan.problem.trace.Scope`) in which allocations were
+requested; a frame comes after its parent. A field with its default value (thread 0, `outlives` false,
+no address, no frame) may be left out or `null`. Unknown fields are rejected.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from memplan.errors import FormatError, ProblemError, quoted
+from memplan.base.errors import FormatError, ProblemError, quoted
 from memplan.formats._fields import Fields, dumps, join, lines, shown
-from memplan.trace import Scope, Trace
+from memplan.problem.trace import Scope, Trace
 
 __all__ = ["VERSION", "read_trace", "write_trace"]
 

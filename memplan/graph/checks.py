@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memplan.errors import GraphError, listed, quoted
+from memplan.base.errors import GraphError, listed, quoted
 from memplan.graph import order
 
 if TYPE_CHECKING:

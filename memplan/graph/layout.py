@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memplan.errors import GraphError, ProblemError, quoted
+from memplan.base.errors import GraphError, ProblemError, quoted
 from memplan.graph.liveness import Lives, lives
 from memplan.graph.model import Graph, Kind, Operator
 from memplan.graph.sharing import Sharing
@@ -135,8 +135,8 @@ def lay_out(
 def find_storages(graph: Graph) -> list[Storage]:
     """Return the planned storages of a graph on one stream, in the order of `lay_out`.
 
-    The bytes of its tensors may be numbers of any kind, such as `memplan.many.Many`. Graphs with
-    several streams or groups are refused.
+    The bytes of its tensors may be numbers of any kind, such as `memplan.problem.many.Many`. Graphs
+    with several streams or groups are refused.
     """
     if graph.groups or len({operator.stream for operator in graph.operators}) > 1:
         raise GraphError("the storages of groups and streams are not found without a problem")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.graph.liveness import Lives
 from memplan.graph.model import Graph, Kind, Operator
 

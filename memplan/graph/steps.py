@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan import _core
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 from memplan.graph.liveness import Clock, iterate_given, iterate_wanted
 from memplan.graph.model import Graph
 from memplan.graph.order import waits

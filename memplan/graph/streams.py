@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import GraphError, UnsupportedError, listed, quoted, shown
+from memplan.base.errors import GraphError, UnsupportedError, listed, quoted, shown
 from memplan.graph.layout import Layout, lay_out
 from memplan.graph.model import Graph
 from memplan.graph.steps import Rows, steps_of

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 from memplan.graph.layout import Layout
 from memplan.graph.model import Graph, Kind, Tensor
 from memplan.graph.order import on_streams, waits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memplan.errors import MemplanError, listed, quoted
+from memplan.base.errors import MemplanError, listed, quoted
 from memplan.levers.again import Again, describe_again
 from memplan.levers.bands import Bands
 from memplan.levers.in_place import InPlace

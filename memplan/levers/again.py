@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memplan.answer import Step
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer, graph_of
 from memplan.rewrite import Recomputed, find_floor, recompute

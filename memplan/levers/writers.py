@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Note
 from memplan.graph import Graph
-from memplan.notes import Note
 from memplan.planning import Planned
 from memplan.rewrite import Recomputed, Reordered
 from memplan.rewrite.bands import Cut, Uncut

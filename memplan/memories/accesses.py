@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from memplan.errors import MemplanError, listed, quoted, shown
+from memplan.base.errors import MemplanError, listed, quoted, shown
 from memplan.graph import Graph, Kind, Operator
 from memplan.graph.layout import Layout
 from memplan.graph.updates import find_state, is_view, updates

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from memplan.errors import MemplanError, NoPlanError
+from memplan.base.errors import MemplanError, NoPlanError
 from memplan.memories.accesses import Access, Given, Times, find_kept, list_accesses, sum_bytes
 from memplan.memories.assigned import Assigned
 from memplan.memories.memory import (

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.interference import Cause, find_edges

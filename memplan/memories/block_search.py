@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, NoPlanError
+from memplan.base.errors import InfeasibleError, NoPlanError
 from memplan.memories.block_bounds import count_blocks, list_moments, sum_profile
 from memplan.memories.block_boxes import Box, Boxes
 from memplan.memories.block_caps import Caps

@@ -16,10 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.notes import Code, Note
 from memplan.memories.block_caps import Caps
 from memplan.memories.block_search import BlockSearch, Placed
-from memplan.notes import Code, Note
 from memplan.planning import SharedBudget, load_model
 from memplan.problem import Asked, Problem
 from memplan.problem.columns import MAX_BYTES

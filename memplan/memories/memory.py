@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 import numpy as np
 
-from memplan.errors import MemplanError, ProblemError, listed, quoted
+from memplan.base.errors import MemplanError, ProblemError, listed, quoted
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.solvers.limits import check_number, check_whole

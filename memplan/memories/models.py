@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.memories import Assigned, Memory, assign
 from memplan.planning import layouts
 from memplan.solvers.stopping import stoppable

@@ -8,7 +8,7 @@ from math import lcm
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, MemplanError, listed, quoted
+from memplan.base.errors import InfeasibleError, MemplanError, listed, quoted
 from memplan.memories.memory import Memory
 from memplan.memories.moves import Run
 from memplan.problem import Problem

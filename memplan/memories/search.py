@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from memplan import _core
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, listed, quoted
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, listed, quoted
 from memplan.memories.accesses import Access
 from memplan.memories.assigned import Price, Stretch
 from memplan.memories.filling import Filling, fill_memory, is_simple

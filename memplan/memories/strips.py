@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import InfeasibleError, MemplanError
+from memplan.base.errors import InfeasibleError, MemplanError
 from memplan.problem import Problem, Reserved
 from memplan.problem.columns import MAX_BYTES, NONE, Column
 from memplan.problem.intake import GAP_COLUMNS

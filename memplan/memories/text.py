@@ -13,9 +13,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from memplan.errors import MemplanError, quoted, suggest
+from memplan.base.errors import MemplanError, quoted, suggest
+from memplan.base.sizes import parse_rates, parse_size
 from memplan.memories.memory import Memory
-from memplan.sizes import parse_rates, parse_size
 
 __all__ = ["format_memory", "parse_memories", "parse_reads"]
 

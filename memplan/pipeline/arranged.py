@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from memplan.answer import Step
-from memplan.errors import CapacityError, MemplanError
+from memplan.base.errors import CapacityError, MemplanError
+from memplan.base.notes import Note
 from memplan.levers.writers import Comparison, Variant, Written, graph_of
-from memplan.notes import Note
 from memplan.planning import Planned, PlanningInterrupted
 from memplan.problem.plan import Plan
 from memplan.rewrite import Recomputed, Reordered, find_floor

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from memplan.errors import MemplanError, MissingExtraError
+from memplan.base.errors import MemplanError, MissingExtraError
 from memplan.levers.writers import Writer
 from memplan.pipeline.arranged import Arranged
 from memplan.pipeline.run import Run

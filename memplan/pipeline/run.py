@@ -9,7 +9,8 @@ from math import inf
 from typing import Any, Final
 
 from memplan.answer import Step
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.sizes import require_unit
 from memplan.levers.again import describe_again
 from memplan.levers.writers import Comparison, Variant, Writer
 from memplan.pipeline.arranged import Arranged, Draft
@@ -18,7 +19,6 @@ from memplan.problem.plan import Plan, Status
 from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
 from memplan.rewrite.again import Costs, Limits, NoRunsError
 from memplan.rewrite.bands import WORK, Frontier, Point, find_frontier
-from memplan.sizes import require_unit
 from memplan.solvers.limits import check_seconds
 from memplan.solvers.stopping import is_stopped
 from memplan.sources import Loaded, lay_out_again

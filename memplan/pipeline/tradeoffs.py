@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Note
 from memplan.levers.writers import Plain, graph_of
-from memplan.notes import Note
 from memplan.pipeline.arranged import Draft
 from memplan.pipeline.run import Run
 from memplan.rewrite import Recomputed, find_floor, recompute

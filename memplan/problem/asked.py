@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 from memplan.problem.problem import Problem
 
 __all__ = ["Asked", "HasProblem", "problem_of"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError, quoted, shown
+from memplan.base.errors import ProblemError, quoted, shown
 from memplan.problem.columns import MAX_BYTES, MAX_TIME, NONE, Column
 from memplan.problem.spans import first_overlap, first_shared, max_load, reserved_hit, spans
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError, shown
+from memplan.base.errors import ProblemError, shown
 
 Column = npt.NDArray[np.int64]
 Label = Callable[[int], str]  # names the buffer of a row, for errors

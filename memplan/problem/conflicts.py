@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError, shown
+from memplan.base.errors import ProblemError, shown
 from memplan.problem.columns import Column, filled, frozen
 from memplan.problem.immutable import Immutable
 

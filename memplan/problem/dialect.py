@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memplan.errors import ProblemError, quoted
+from memplan.base.errors import ProblemError, quoted
 from memplan.problem.columns import NONE, Label, int_column
 
 _FIELD_OF = {

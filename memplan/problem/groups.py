@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem.columns import MAX_BYTES, NONE, Column, Label, filled, frozen, whole_number
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError, quoted, shown
+from memplan.base.errors import ProblemError, quoted, shown
 from memplan.problem import checks
 from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.columns import NONE, Column, Label, filled, frozen, int_column, whole_number

@@ -17,7 +17,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem.columns import Column
 from memplan.problem.problem import Problem
 from memplan.problem.spans import Spans, spans

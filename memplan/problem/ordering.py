@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.problem.immutable import Immutable
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import PlanError, ProblemError, quoted
+from memplan.base.errors import PlanError, ProblemError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, Column, int_column, whole_number
 from memplan.problem.immutable import Immutable

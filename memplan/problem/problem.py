@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError, quoted, shown
+from memplan.base.errors import ProblemError, quoted, shown
 from memplan.problem import checks, dialect, spans
 from memplan.problem.buffer import Buffer, Gap, Reserved
 from memplan.problem.columns import NONE, Column, filled, frozen, int_column, whole_number

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memplan.errors import PlanError, ProofError, quoted, shown
+from memplan.base.errors import PlanError, ProofError, quoted, shown
 from memplan.problem import (
     Choice,
     GivenOrderBound,

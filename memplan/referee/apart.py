@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee.plans import verify

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee.moves import MemoryClaim, StretchClaim, count_moved, with_pieces

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE
 from memplan.problem.plan import Plan

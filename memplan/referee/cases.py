@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from memplan.errors import ProofError
+from memplan.base.errors import ProofError
 
 __all__ = ["check_cases"]
 

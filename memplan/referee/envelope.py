@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.plan import Plan

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final
 
-from memplan.errors import ProofError
+from memplan.base.errors import ProofError
 from memplan.problem.columns import Column
 
 __all__ = ["SINK", "SOURCE", "find_reached", "measure_flow"]

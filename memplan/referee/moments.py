@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from memplan.errors import ProofError
+from memplan.base.errors import ProofError
 from memplan.problem import GivenOrderBound, GivenOrderLeaf, RecomputeProblem
 from memplan.referee.cases import check_cases
 

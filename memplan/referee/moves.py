@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.problem import Buffer, Problem
 
 __all__ = ["MemoryClaim", "StretchClaim", "count_moved", "with_pieces"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memplan.errors import PlanError, ProofError, quoted, shown
+from memplan.base.errors import PlanError, ProofError, quoted, shown
 from memplan.problem import OrderBound, OrderProblem
 from memplan.referee.flows import SINK, SOURCE, find_reached, measure_flow
 

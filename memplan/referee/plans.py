@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
 from memplan.problem.plan import Plan, Status

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from memplan.errors import FormatError, ProofError, UnsupportedError, quoted
+from memplan.base.errors import FormatError, ProofError, UnsupportedError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.referee.ground import NO_CAP, Ground, next_peak
 from memplan.referee.orders import Known, Literal, contradict

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError, ProblemError, UnsupportedError, quoted, shown
+from memplan.base.errors import MemplanError, ProblemError, UnsupportedError, quoted, shown
 from memplan.problem import Problem
 from memplan.problem.buffer import Buffer, Reserved
 from memplan.problem.intake import take_capacity

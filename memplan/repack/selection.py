@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.memories.memory import Memory
 from memplan.memories.question import Question
 from memplan.memories.search import find_assignment

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.graph import Graph, Operator
 from memplan.graph.updates import is_view, updates
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 
 __all__ = ["find_floor"]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from memplan import _core
-from memplan.errors import GraphError, PlanError, ProofError
+from memplan.base.errors import GraphError, PlanError, ProofError
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph, Layout, Operator
-from memplan.notes import Code, Note
 from memplan.problem import OrderBound, OrderProblem
 from memplan.problem.plan import Status
 from memplan.referee import OrderClaim

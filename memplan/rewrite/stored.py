@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memplan.errors import FormatError, GraphError
+from memplan.base.errors import FormatError, GraphError
 from memplan.graph import Graph, lay_out
 from memplan.problem.columns import MAX_BYTES
 from memplan.referee import verify_order, verify_recompute

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
 

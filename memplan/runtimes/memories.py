@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memplan.base.notes import Note
 from memplan.memories import Assigned, Memory
 from memplan.memories.models import assign_layouts
-from memplan.notes import Note
 from memplan.pipeline import Variant, Writer
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 from memplan.problem import Asked, Buffer, Problem
 from memplan.problem.plan import Plan
 from memplan.solvers import native, registry

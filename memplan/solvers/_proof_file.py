@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memplan.errors import FormatError
-from memplan.files import Staged, writing
+from memplan.base.errors import FormatError
+from memplan.base.files import Staged, writing
 from memplan.problem import Problem
 
 __all__ = ["ProofFile", "open_proof"]

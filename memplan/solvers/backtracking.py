@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan import _core
-from memplan.errors import FormatError, shown
-from memplan.files import read_bytes
+from memplan.base.errors import FormatError, shown
+from memplan.base.files import read_bytes
 
 __all__ = ["SHIPPED", "Model", "features", "read", "shipped"]
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 
 MAX_COUNT = (1 << 63) - 1  # nodes, in the core
 MAX_SEED = (1 << 64) - 1

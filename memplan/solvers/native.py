@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from memplan import _core
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.problem import Problem
 from memplan.problem.columns import Column, frozen
 from memplan.problem.plan import Plan, Status, gap

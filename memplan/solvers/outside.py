@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee import verify

@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memplan import solvers
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee import verify

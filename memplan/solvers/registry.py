@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from memplan.errors import (
+from memplan.base.errors import (
     MemplanError,
     MissingExtraError,
     UnsupportedError,
@@ -16,7 +16,7 @@ from memplan.errors import (
     quoted,
     suggest,
 )
-from memplan.extras import is_installed
+from memplan.base.extras import is_installed
 from memplan.problem import Problem
 from memplan.solvers import native
 

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.problem.plan import Plan, Status, gap

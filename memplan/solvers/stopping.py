@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from memplan.errors import NoPlanError
+from memplan.base.errors import NoPlanError
 from memplan.solvers.native import set_stopped
 
 __all__ = ["Stop", "is_asked", "is_stopped", "note_interrupt", "stoppable"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError, listed, quoted, shown
-from memplan.files import read_bytes, reading
+from memplan.base.errors import FormatError, MemplanError, listed, quoted, shown
+from memplan.base.files import read_bytes, reading
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph, Kind
-from memplan.notes import Code, Note
 from memplan.sources.loaded import (
     Failure,
     Figure,
@@ -181,8 +181,8 @@ def open_graphs(
 ) -> Callable[[Mapping[str, int]], Graph] | None:
     """Return a function that makes the graph of a program from values of its dimensions.
 
-    The values may be numbers of any kind, such as `memplan.many.Many`: only readers that know the
-    sizes as formulas of the dimensions have such a function. Others give `None`.
+    The values may be numbers of any kind, such as `memplan.problem.many.Many`: only readers that
+    know the sizes as formulas of the dimensions have such a function. Others give `None`.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 
 __all__ = [
     "CALL_DEPTH",

@@ -35,8 +35,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import listed, quoted
-from memplan.files import of_file, read_text
+from memplan.base.errors import listed, quoted
+from memplan.base.files import of_file, read_text
 from memplan.formats._fields import Fields, dumps, join, lines, shown
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH

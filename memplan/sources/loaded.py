@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph, Kind, Layout, Operator, lay_out
-from memplan.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from memplan.notes import Code, Note
+from memplan.base.notes import Code, Note
 from memplan.sources.loaded import Beside, Figure
 from memplan.sources.options import Options
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memplan.errors import FormatError, ProblemError
-from memplan.files import read_text
+from memplan.base.errors import FormatError, ProblemError
+from memplan.base.files import read_text
+from memplan.base.notes import Code, Note
 from memplan.formats.trace_json import read_trace
-from memplan.notes import Code, Note
+from memplan.problem.trace import Scope, Trace, format_scope
 from memplan.sources.loaded import Label, Loaded
 from memplan.sources.options import Options
-from memplan.trace import Scope, Trace, format_scope
 
 __all__ = ["matches", "of_trace", "read"]
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.intake import GAP_COLUMNS

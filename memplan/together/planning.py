@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, PlanError, listed
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError, listed
 from memplan.planning import Planned, SharedBudget, load_model, plan_model
 from memplan.problem import Problem
 from memplan.problem.columns import Column

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import MemplanError, listed, quoted
+from memplan.base.errors import MemplanError, listed, quoted
 from memplan.graph.states import State, add_states, find_states
 from memplan.planning import Planned
 from memplan.problem import Problem

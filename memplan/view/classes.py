@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.problem.columns import Column
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.spans import Spans, spans
 from memplan.view import picture

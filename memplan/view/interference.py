@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
 from memplan.problem.interference import Cause, Edges, find_edges

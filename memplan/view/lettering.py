@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.problem import Problem
 from memplan.problem.spans import Spans
 from memplan.view import paper

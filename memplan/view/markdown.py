@@ -6,7 +6,7 @@ or the cell of the table, is written as numbers of characters.
 
 from __future__ import annotations
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.view.comparison import Cell, Name, Report, Table
 
 __all__ = ["format_code", "format_report"]

@@ -11,7 +11,7 @@ from html import escape
 
 import numpy as np
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.planning import Planned
 from memplan.problem import Problem
 from memplan.problem.loads import Loads

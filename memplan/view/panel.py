@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import Column
 from memplan.problem.plan import Plan
-from memplan.trace import Scope, Trace
+from memplan.problem.trace import Scope, Trace
 from memplan.view import picture
 from memplan.view.addresses import compress
 from memplan.view.units import human, plural

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.view import picture
 from memplan.view.levels import Level
 from memplan.view.picture import Floats

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import FormatError, PlanError
-from memplan.extras import require
-from memplan.files import write_bytes
+from memplan.base.errors import FormatError, PlanError
+from memplan.base.extras import require
+from memplan.base.files import write_bytes
 from memplan.problem import Problem, Reserved
 from memplan.problem.plan import Plan
 from memplan.problem.spans import Spans

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import Column
 from memplan.problem.plan import Plan

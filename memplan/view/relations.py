@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.groups import is_contiguous

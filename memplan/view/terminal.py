@@ -18,7 +18,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import NONE, Column
 from memplan.problem.loads import Loads

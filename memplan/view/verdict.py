@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

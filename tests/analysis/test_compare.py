@@ -15,9 +15,9 @@ import memplan as mp
 from memplan import formats, sources
 from memplan.analysis.compare import Comparison, Match, compare, grows_beyond
 from memplan.analysis.matching import Names, match_rows
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
+from memplan.base.notes import Code
 from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.notes import Code
 from memplan.problem import Buffer, Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memplan import solvers
 from memplan.analysis.explain import explain
 from memplan.analysis.inspection import inspect
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.loads import capacity_for
 from memplan.problem.plan import Plan, Status

@@ -18,7 +18,7 @@ from memplan import solve
 from memplan.analysis.changed import fuse
 from memplan.analysis.inspection import inspect
 from memplan.analysis.savings import Change, Worst, savings
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.fusion import choose_together, find_fusions
 from memplan.graph.remake import find_remakes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
-from memplan.errors import FormatError, MemplanError, PlanError
+from memplan.base.errors import FormatError, MemplanError, PlanError
 from memplan.referee import verify_apart
 
 TILES = [mp.Buffer(name, at, at + 1, 8) for at, name in enumerate("abc")]

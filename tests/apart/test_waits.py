@@ -8,7 +8,7 @@ import random
 import pytest
 
 import memplan as mp
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
 from memplan.graph.sync import find_users, measure_freedom, synchronise
 from memplan.sources import of_graph

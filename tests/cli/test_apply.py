@@ -17,12 +17,12 @@ from memplan.cli import main
 from memplan.formats.trace_json import write_trace
 from memplan.graph import lay_out
 from memplan.planning import Planned, plan_model
+from memplan.problem.trace import Trace
 from memplan.rewrite.bands.cutting import cut_region
 from memplan.runtimes.tflm.read.model import parse
 from memplan.runtimes.tflm.write import Applied
 from memplan.sources import load
 from memplan.sources.graph_json import write_graph
-from memplan.trace import Trace
 
 ROOT = Path(__file__).parents[2]
 MOBILE = ROOT / "examples" / "models" / "mobile.tflite"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
+from memplan.base.errors import ProblemError
 from memplan.cli import main
-from memplan.errors import ProblemError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FIVE = EXAMPLES / "five.csv"

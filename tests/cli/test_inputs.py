@@ -11,8 +11,8 @@ import pytest
 from command_line import FIVE, refused
 
 from memplan import Problem, solve
+from memplan.base.errors import FormatError
 from memplan.cli import inputs
-from memplan.errors import FormatError
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import memplan as mp
-from memplan import _core, extras, formats
+from memplan import _core, formats
+from memplan.base import extras
 from memplan.cli import main
 from memplan.cli.script import Script
 from memplan.runtimes.tflm import read as tflite

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from memplan.base.notes import Code
 from memplan.cli import main
 from memplan.formats.trace_json import write_trace
-from memplan.notes import Code
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 
 @pytest.fixture

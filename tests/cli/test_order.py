@@ -15,8 +15,8 @@ from rich.console import Console
 import memplan.rewrite
 from memplan.analysis import orders
 from memplan.analysis.orders import cut_of, explain_moves
+from memplan.base.errors import GraphError
 from memplan.cli import main
-from memplan.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem.plan import Status
 from memplan.rewrite import Reordered, reorder

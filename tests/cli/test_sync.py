@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from memplan.base.errors import MemplanError
 from memplan.cli import app, main
-from memplan.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources.graph_json import write_graph
 

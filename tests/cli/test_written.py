@@ -12,7 +12,7 @@ from command_line import FIVE, refused
 
 import memplan as mp
 from memplan import cli, formats, planning
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 MOBILE, ONNX = str(MODELS / "mobile.tflite"), str(MODELS / "branches.onnx")

@@ -124,7 +124,7 @@ def test_a_command_shows_what_the_page_says(
 ) -> None:
     """Tests that each command succeeds, and prints what shows its items."""
     if "slab.py" in command or "batches.py" in command:
-        from memplan.errors import MemplanError
+        from memplan.base.errors import MemplanError
         from memplan.extensions.slab.extension import load
 
         try:

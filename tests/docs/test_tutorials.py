@@ -41,7 +41,7 @@ INDENTED = re.compile(r"^\n {4}(\$ |memplan |python |pip |make |import |from )",
 
 def require_slab() -> None:
     """Skip where the extension of slabs cannot be built."""
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan.extensions.slab.extension import load
 
     try:

@@ -11,8 +11,8 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
+from memplan.base.errors import MemplanError, PlanError
 from memplan.envelopes import Envelope
-from memplan.errors import MemplanError, PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan
 from memplan.referee import Layers, verify_envelope

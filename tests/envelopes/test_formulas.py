@@ -12,8 +12,8 @@ import pytest
 
 import memplan as mp
 from memplan import sources
+from memplan.base.errors import MemplanError
 from memplan.envelopes import Range, formulas, reading
-from memplan.errors import MemplanError
 from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
 from memplan.runtimes.onnx.read import sizes_formulas

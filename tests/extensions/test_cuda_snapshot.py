@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from memplan import sources
 from memplan.analysis.inspection import inspect
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code
 from memplan.extensions.cuda_snapshot import ALIGNMENT, matches, read
 from memplan.extensions.cuda_snapshot.plain_pickle import PickleError, load
 from memplan.graph import Kind
-from memplan.notes import Code
 from memplan.sources.loaded import Failure, Figure, Loaded
 from memplan.sources.options import Options
 

@@ -14,7 +14,7 @@ import pytest
 from executorch_networks import branches, mobilenet, transformer, two_branches
 
 from memplan import solvers
-from memplan.errors import GraphError, MemplanError, PlanError
+from memplan.base.errors import GraphError, MemplanError, PlanError
 from memplan.extensions.executorch import planner, pools
 from memplan.extensions.executorch.pools import Banks, Layout, Place, Region, plan_memories
 from memplan.memories import Assigned, Memory, assign

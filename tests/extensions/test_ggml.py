@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
+from memplan.base.errors import FormatError
 from memplan.cli import main
-from memplan.errors import FormatError
 from memplan.extensions.ggml import parse
 from memplan.sources import detect, load
 

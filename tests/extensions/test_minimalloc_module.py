@@ -13,7 +13,7 @@ import pytest
 
 import memplan as mp
 import memplan.extensions.minimalloc as mm
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 
 FIVE = Path(__file__).parents[2] / "examples" / "five.csv"
 

@@ -8,9 +8,9 @@ import pytest
 from openvino_models import edge, layer, model, net, small
 
 import memplan as mp
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code
 from memplan.graph import Kind
-from memplan.notes import Code
 from memplan.rewrite.effects import require_known
 from memplan.sources import Loaded, detect, load
 

@@ -26,7 +26,7 @@ from torch.nn import functional  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 import memplan as mp  # noqa: E402
-from memplan.errors import MemplanError, PlanError  # noqa: E402
+from memplan.base.errors import MemplanError, PlanError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
 from memplan.formats.trace_json import read_trace, write_trace  # noqa: E402
 from memplan.memories import Memory  # noqa: E402

@@ -15,11 +15,11 @@ import torch
 from torch import nn
 
 import memplan
-from memplan.errors import FamilyError, MemplanError
+from memplan.base.errors import FamilyError, MemplanError
 from memplan.extensions.slab import Batches, Slab, record
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 import memplan
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.slab import cuda, record
 from memplan.extensions.slab.extension import load
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from compilers import can_build
 
 pytest.importorskip("torch")
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.slab import extension
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan import MemplanError
-from memplan.errors import FamilyError
+from memplan.base.errors import FamilyError
 from memplan.extensions.slab.family import Family
-from memplan.trace import Scope, Trace
+from memplan.problem.trace import Scope, Trace
 
 CONV: Scope = ((".", 0), (".conv", 0), ("aten::conv2d", 0))
 SCORES: Scope = ((".", 0), (".scores", 0), ("aten::mm", 0))

@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
 from memplan.extensions.slab import Batches, Slab, record  # noqa: E402
 from memplan.extensions.slab.extension import load  # noqa: E402
 from memplan.problem import Problem  # noqa: E402

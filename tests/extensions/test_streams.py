@@ -16,7 +16,7 @@ from simulated_streams import NotingStream, SimulatedQueues
 from torch import nn
 
 import memplan
-from memplan.errors import GraphError, MemplanError, PlanError, UnsupportedError
+from memplan.base.errors import GraphError, MemplanError, PlanError, UnsupportedError
 from memplan.extensions.streams import (
     Program,
     StreamRunner,

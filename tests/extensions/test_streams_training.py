@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Streams, training_step
 from memplan.extensions.streams.training.step import fill_buckets
 from memplan.graph import Graph, Kind, lay_out, unsafe_pairs

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from compilers import can_build
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
+from memplan.base.extras import is_installed
+from memplan.base.notes import Code
 from memplan.extensions.tinygrad import planning
-from memplan.extras import is_installed
-from memplan.notes import Code
 
 STEPS = Path(__file__).parents[1] / "helpers" / "tinygrad_steps.py"
 SUITE = STEPS.with_name("tinygrad_suite.py")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from xla_dumps import ALLOC, FREE, SHARE, hlo
 
 from memplan import solve
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.extensions.xla import matches, read
 from memplan.extensions.xla.heap import Chunk
 from memplan.extensions.xla.text import _merge

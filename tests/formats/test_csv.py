@@ -13,7 +13,7 @@ import strategies
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.formats import load, load_plan, save
 from memplan.formats._records import cell, records
 from memplan.formats.minimalloc_csv import (

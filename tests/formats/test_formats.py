@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.formats import load, load_plan, save
 from memplan.formats.minimalloc_csv import read_problem, write_problem
 from memplan.problem import Problem

@@ -11,7 +11,7 @@ from documents import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.formats.json import read_plan, read_problem, write_plan, write_problem
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from strategies_trace import same, traces
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.formats.trace_json import read_trace, write_trace
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 FULL = Trace.from_arrays(
     [0, 1],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from machine import Machine
 from strategies_graph import FEATURES
 
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out, lives
 from memplan.problem import Problem
 from memplan.problem.plan import Plan

@@ -13,7 +13,7 @@ import strategies_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import GraphError, UnsupportedError
+from memplan.base.errors import GraphError, UnsupportedError
 from memplan.graph import (
     Block,
     Graph,

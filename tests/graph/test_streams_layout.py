@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
 from memplan_lab.bench.generators import multi_stream, pangu_like
 

@@ -76,7 +76,7 @@ def examine(number: int, mutants: Any) -> tuple[str, str, str]:
     tuple
         The reader; "read", "refused", or what is wrong; and, where something is, where.
     """
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
 
     mutant = mutants[number]
     signal.setitimer(signal.ITIMER_REAL, SECONDS)

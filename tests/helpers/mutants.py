@@ -25,9 +25,9 @@ import openvino_models
 
 from memplan import Problem, formats, sources
 from memplan.apart.penalties import take_penalties
+from memplan.base.files import of_file
 from memplan.extensions import cuda_snapshot, minimalloc, openvino, xla
 from memplan.extensions import ggml as ggml_events
-from memplan.files import of_file
 from memplan.formats import json as json_format
 from memplan.formats import minimalloc_csv, trace_json
 from memplan.memories.text import parse_memories

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx_models import model, node, value
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.rewrite.bands import Region, Uncut, cut
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.write import apply as target

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import oracle
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Buffer, Gap, Problem, Reserved
 
 __all__ = ["draw_problem", "find_least"]

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
 from memplan.extensions.slab.extension import load  # noqa: E402
 from memplan.solvers import solve  # noqa: E402

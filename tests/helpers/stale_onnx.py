@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Note
 from memplan.graph import Graph
-from memplan.notes import Note
 from memplan.runtimes.onnx.read import _convert, _parse
 from memplan.runtimes.onnx.read.read_weights import strip_weights
 

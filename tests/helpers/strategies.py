@@ -9,7 +9,7 @@ import relating
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.plan import Plan, Status
 

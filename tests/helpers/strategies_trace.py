@@ -6,7 +6,7 @@ import strategies
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from memplan.trace import Scope, Trace
+from memplan.problem.trace import Scope, Trace
 
 _NAMES = st.sampled_from([".", ".a", ".a.b", "aten::add", "aten::add:1", "/", "thread"])
 

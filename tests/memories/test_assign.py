@@ -16,7 +16,7 @@ from rounds import rounds
 from strategies import FEATURES, problems, related
 
 import memplan as mp
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.referee import verify_assigned
 from memplan.sources import of_graph

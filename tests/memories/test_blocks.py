@@ -11,7 +11,7 @@ from partitions import draw_problem, find_least
 from rounds import rounds
 
 import memplan as mp
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.memories.block_shares import Shares
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan, Status

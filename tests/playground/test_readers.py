@@ -13,7 +13,7 @@ from playground_models import FILES, find
 
 import memplan as mp
 from memplan import formats
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.runtimes.tflm.measure import compute_head
 from memplan.runtimes.tflm.read.model import load
 from memplan.runtimes.tflm.write.metadata import with_offsets

@@ -11,7 +11,7 @@ import again_oracle as oracle
 import numpy as np
 import pytest
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import RecomputeProblem
 
 COLUMNS = tuple(field.name for field in fields(RecomputeProblem))[1:]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan import formats
-from memplan.errors import FormatError, MemplanError, PlanError, ProblemError
+from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
 from memplan.problem import Buffer, Problem
 from memplan.problem.conflicts import Conflicts
 from memplan.problem.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Buffer, Gap, Problem
 
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from strategies import ids, problems, related
 
 from memplan import formats
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.formats import interference
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.interference import Cause, find_edges

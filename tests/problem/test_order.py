@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan import _core
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import OrderProblem
 
 COLUMNS = tuple(field.name for field in fields(OrderProblem))[:8]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import problems
 
-from memplan.errors import MemplanError, ProblemError
+from memplan.base.errors import MemplanError, ProblemError
 from memplan.problem import Buffer, Gap, Problem, Reserved
 
 BIG = 1 << 62

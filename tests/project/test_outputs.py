@@ -29,7 +29,13 @@ CONTENT = re.compile(r"(str|bytes|dict\[str, bytes\])|tuple\[bytes, .*")  # a fu
 
 # Found by these rules, and no writer of an output by itself.
 BELOW = {
-    *("files.write_text", "files.write_bytes", "files.write_files", "files._kept", "files._reason"),
+    *(
+        "base.files.write_text",
+        "base.files.write_bytes",
+        "base.files.write_files",
+        "base.files._kept",
+        "base.files._reason",
+    ),
     # What a `Writer` made.
     *(
         "fitting.fit",
@@ -203,7 +209,7 @@ def resolve(called: ast.expr, known: dict[str, str]) -> str:
 def find_maker(name: str) -> FunctionType | None:
     """Return a function that makes text or bytes; words in errors and in JSON do not count."""
     module, _, last = name.rpartition(".")
-    if not re.fullmatch(r"[\w.]+", name) or module in ("", "errors", "sources", "cli.output"):
+    if not re.fullmatch(r"[\w.]+", name) or module in ("", "base.errors", "sources", "cli.output"):
         return None
     try:
         what = getattr(importlib.import_module(f"memplan.{module}"), last, None)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

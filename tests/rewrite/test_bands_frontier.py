@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from memplan import solve
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
 from memplan.graph.pictures import Each, Padding, Read, Window
 from memplan.pipeline import Arranged, Plain, arrange

@@ -20,7 +20,8 @@ from small_programs import training_step
 
 import memplan as mp
 from memplan import _core
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
+from memplan.base.sizes import parse_rates
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.referee import verify_recompute as check_runs
@@ -29,7 +30,6 @@ from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompu
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.emitted import emit
 from memplan.rewrite.again.native import core_recompute_problem
-from memplan.sizes import parse_rates
 from memplan.sources import lay_out_again, of_graph
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from memplan.apart.penalties import take_penalties
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.formats import load_plan, save
 from memplan.formats._fields import Fields
 from memplan.formats.json import write_problem

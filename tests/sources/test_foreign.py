@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.formats import save
 from memplan.sources import detect, foreign, load
 

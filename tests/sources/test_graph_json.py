@@ -15,7 +15,7 @@ from documents import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.sources.graph_json import BITS, matches, read, read_graph, write_graph
 from memplan.sources.loaded import Label

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import (
     Blocks,

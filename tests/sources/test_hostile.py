@@ -13,7 +13,7 @@ import pytest
 from offenders import OFFENDERS, archive, called
 
 from memplan import load
-from memplan.errors import FormatError, GraphError, MemplanError, listed, quoted
+from memplan.base.errors import FormatError, GraphError, MemplanError, listed, quoted
 from memplan.sources._limits import MAX_FACTOR, check_growth
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ _READ = """
 import json, sys, time
 from pathlib import Path
 from memplan import load
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 
 def peak():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10

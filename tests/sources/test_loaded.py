@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
-from memplan.errors import MemplanError
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Code, Note
 from memplan.referee import verify_proof
 from memplan.sources import Loaded
 from memplan.view import page, plot, terminal

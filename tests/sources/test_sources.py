@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
 from memplan.sources import Loaded, detect, load

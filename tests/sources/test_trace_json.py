@@ -10,14 +10,14 @@ from hypothesis import given
 from strategies_trace import same, traces
 
 from memplan import formats
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
+from memplan.base.notes import Code, Note
 from memplan.formats.trace_json import write_trace
-from memplan.notes import Code, Note
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan, Status
+from memplan.problem.trace import Scope, Trace
 from memplan.sources import detect, load
 from memplan.sources.trace_json import matches, of_trace
-from memplan.trace import Scope, Trace
 
 INNER: Scope = ((".", 0), (".a", 0), ("aten::conv2d", 1), ("aten::empty", 0))
 TRACE = Trace.from_arrays(

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from memplan.errors import FormatError, MemplanError, MissingExtraError, PlanError
+from memplan.base.errors import FormatError, MemplanError, MissingExtraError, PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan.view import load_plot, picture, plot

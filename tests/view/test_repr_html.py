@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from memplan.errors import MissingExtraError, PlanError
+from memplan.base.errors import MissingExtraError, PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan_lab.bench import generators

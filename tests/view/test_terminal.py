@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan.view import terminal

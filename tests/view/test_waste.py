@@ -8,7 +8,7 @@ import strategies
 from hypothesis import given
 from lifted import planned
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.plan import Plan, Status
 from memplan.view.waste import Waste, find_waste

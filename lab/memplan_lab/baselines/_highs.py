@@ -17,7 +17,7 @@ from typing import IO, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 
 __all__ = ["Known", "highs"]
 

@@ -16,7 +16,7 @@ import math
 import queue
 from typing import Any, Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.solvers.run import Run
 from memplan_lab.baselines._cp_model import MOST_PAIRS, CpModel, Refuted, program_of, search
 from memplan_lab.baselines._mip_model import unit_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.solvers.run import Run
 from memplan_lab.baselines._blocks import SharedObject, lay_out

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import FormatError, PlanError, shown
-from memplan.files import read_text
+from memplan.base.errors import FormatError, PlanError, shown
+from memplan.base.files import read_text
 from memplan.formats import write_text
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status

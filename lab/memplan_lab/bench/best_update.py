@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

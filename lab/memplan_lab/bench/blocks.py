@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.memories import Blocks, plan_blocks
 from memplan.problem import Problem
 from memplan.solvers import solve

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.rows import last_line
 
 

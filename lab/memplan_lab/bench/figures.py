@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.view import picture
 from memplan.view.classes import PALETTE
 from memplan_lab.bench.rows import Row

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.tflm.read.model import IDENTIFIER
 
 __all__ = [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import memplan as mp
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 
 __all__ = ["CostRow", "Pool", "find_files", "measure_file", "read_pools", "summarise_costs"]
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.solvers import registry
 from memplan_lab.bench.peers import is_omnimalloc
 from memplan_lab.bench.rows import Outcome, Request

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memplan import sources
-from memplan.errors import MissingExtraError
+from memplan.base.errors import MissingExtraError
 from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
 from memplan_lab.bench.generators.tiling import tile_graph

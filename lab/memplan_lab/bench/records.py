@@ -25,8 +25,8 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
-from memplan.errors import FormatError, MemplanError, ProblemError, quoted
-from memplan.files import reading, write_bytes
+from memplan.base.errors import FormatError, MemplanError, ProblemError, quoted
+from memplan.base.files import reading, write_bytes
 from memplan.problem import Problem
 from memplan_lab.bench import best_known, record_table
 

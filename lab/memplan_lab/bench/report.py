@@ -10,8 +10,8 @@ from dataclasses import MISSING, astuple, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memplan.errors import FormatError
-from memplan.files import read_text, write_bytes
+from memplan.base.errors import FormatError
+from memplan.base.files import read_text, write_bytes
 from memplan.problem.plan import restate
 from memplan.view.units import seconds
 from memplan_lab.bench import tables

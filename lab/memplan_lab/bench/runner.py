@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from memplan.errors import MemplanError, MissingExtraError
+from memplan.base.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import registry
 from memplan_lab.bench import exchange, processes

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from memplan import formats
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Streams, training_step
 from memplan.graph import lay_out
 from memplan.problem import Buffer, Problem

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from memplan.errors import MemplanError, PlanError, UnsupportedError
+from memplan.base.errors import MemplanError, PlanError, UnsupportedError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee import verify

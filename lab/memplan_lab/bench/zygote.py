@@ -24,7 +24,7 @@ from math import ceil
 from multiprocessing.connection import Connection
 from typing import IO, NoReturn
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.view.units import human
 from memplan_lab.bench import exchange

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan_lab.claims import places, plans, several
 from memplan_lab.claims.comparing import FalseClaimError
 

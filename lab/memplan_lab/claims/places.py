@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor, lcm
 
 import memplan as mp
-from memplan.errors import InfeasibleError, MemplanError, NoPlanError, ProblemError
+from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, ProblemError
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.sources import of_graph
 from memplan_lab.claims.choosing import (

@@ -12,7 +12,7 @@ from typing import Final
 
 import memplan as mp
 from memplan.__main__ import main
-from memplan.errors import UnsupportedError
+from memplan.base.errors import UnsupportedError
 from memplan.referee import verify_proof
 from memplan_lab.claims.comparing import compare, must
 from memplan_lab.claims.drawing import draw_case, draw_ties

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import memplan as mp
-from memplan.errors import InfeasibleError, NoPlanError, ProblemError
+from memplan.base.errors import InfeasibleError, NoPlanError, ProblemError
 from memplan.rewrite.again import NoRunsError
 from memplan.sources import of_graph
 from memplan_lab.claims.choosing import least_apart

@@ -48,7 +48,7 @@ def command(
     With --build: minutes, CMake, a C++ compiler and a clone of memplan. No weights are needed:
     small networks with random ones compute logits, and large ones only reserve memory.
     """
-    from memplan.errors import MemplanError
+    from memplan.base.errors import MemplanError
     from memplan_lab.bench.ggml import measure
 
     if not build and (sdist or folder):

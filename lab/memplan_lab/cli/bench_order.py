@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from memplan.base.errors import MemplanError, quoted
 from memplan.cli import output
-from memplan.errors import MemplanError, quoted
 from memplan_lab.cli.tables import show_table
 
 NAME = "bench-order"

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from memplan.base.errors import MemplanError, quoted
 from memplan.cli import options, output
-from memplan.errors import MemplanError, quoted
 from memplan_lab.cli.tables import show_table
 
 NAME = "bench-recompute"

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from memplan.base.errors import MemplanError, listed, quoted
 from memplan.cli import output
-from memplan.errors import MemplanError, listed, quoted
 from memplan.graph import Graph
 
 NAME = "bench-streams"

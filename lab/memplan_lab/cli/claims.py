@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from memplan.base.errors import MemplanError, listed
 from memplan.cli import output
-from memplan.errors import MemplanError, listed
 
 NAME = "claims"
 EXAMPLES = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 from memplan.problem import Problem
 from memplan.problem.plan import Status
 from memplan_lab.bench import records

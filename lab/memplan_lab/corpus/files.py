@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memplan import sources
-from memplan.errors import MissingExtraError
+from memplan.base.errors import MissingExtraError
 from memplan.problem import Problem
 from memplan_lab.corpus.recipe import Recipe
 from memplan_lab.corpus.scratchpad import on_scratchpad

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.extras import require
 
 __all__ = ["RecordedOperator", "Recording", "Storage", "record"]

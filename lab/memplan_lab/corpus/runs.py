@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Optimizer, Streams
 from memplan.extensions.streams.training.capture import Captured
 from memplan.extensions.streams.training.step import BUCKET_BYTES, LIMIT, assemble, assign_streams

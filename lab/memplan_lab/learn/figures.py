@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from memplan.files import write_text
+from memplan.base.files import write_text
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan.solvers.backtracking import Model, features

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from memplan import sources
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan_lab import bench

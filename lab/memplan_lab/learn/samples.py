@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.formats import write_bytes
 from memplan.solvers.backtracking import features
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.solvers.backtracking import Model
 from memplan_lab.extras import require
 from memplan_lab.learn.samples import Samples

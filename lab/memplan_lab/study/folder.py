@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.view import picture
 from memplan_lab.study import html, markdown
 from memplan_lab.study.blocks import Chart

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import pstdev
 
-from memplan.errors import FormatError, MemplanError
-from memplan.files import read_text
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.files import read_text
 from memplan.solvers.registry import SOLVERS
 from memplan_lab.bench import latency, report
 from memplan_lab.bench.latency.contention import Contention

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memplan.errors import MemplanError, UnsupportedError
+from memplan.base.errors import MemplanError, UnsupportedError
 from memplan.problem import Problem
 
 MOST_BUFFERS = 8

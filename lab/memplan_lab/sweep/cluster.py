@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
-from memplan.errors import MemplanError, MissingExtraError
+from memplan.base.errors import MemplanError, MissingExtraError
 from memplan.solvers.limits import count_cpus
 from memplan_lab.extras import require
 from memplan_lab.sweep import remote

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import quote
 
 import memplan
-from memplan.errors import FormatError
-from memplan.files import write_bytes, write_text
+from memplan.base.errors import FormatError
+from memplan.base.files import write_bytes, write_text
 from memplan_lab.sweep.results import (
     FORMAT,
     METADATA,

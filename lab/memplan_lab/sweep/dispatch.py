@@ -14,7 +14,7 @@ from itertools import count, islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.processes import Work
 from memplan_lab.bench.rows import SOLVED, Outcome
 from memplan_lab.sweep.dataset import Dataset

@@ -22,8 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError
-from memplan.files import read_text
+from memplan.base.errors import FormatError
+from memplan.base.files import read_text
 from memplan.problem.plan import restate
 from memplan_lab.bench.rows import Row
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.extras import require
 from memplan_lab.sweep.cluster import LOCAL, connect, describe_workers
 from memplan_lab.sweep.dataset import Dataset, check

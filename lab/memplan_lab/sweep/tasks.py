@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import memplan
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.problem import Problem
 from memplan.solvers import registry
 from memplan_lab.bench import exchange

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, MemplanError, ProblemError, listed, shown
+from memplan.base.errors import FormatError, MemplanError, ProblemError, listed, shown
+from memplan.base.files import read_bytes
+from memplan.base.notes import Code, Note
 from memplan.extensions.cuda_snapshot.plain_pickle import PickleError, load
-from memplan.files import read_bytes
-from memplan.notes import Code, Note
+from memplan.problem.trace import Trace, format_scope
 from memplan.sources.foreign import TORCH_PICKLE
 from memplan.sources.loaded import Failure, Figure, Label, Loaded
 from memplan.sources.options import Options
-from memplan.trace import Trace, format_scope
 
 __all__ = ["matches", "read"]
 

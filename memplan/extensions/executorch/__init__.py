@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from memplan.errors import GraphError, MemplanError, quoted, shown
+from memplan.base.errors import GraphError, MemplanError, quoted, shown
+from memplan.base.extras import require
 from memplan.extensions.executorch.pools import (
     Banks,
     Layout,
@@ -21,7 +22,6 @@ from memplan.extensions.executorch.pools import (
     Spec,
     plan_memories,
 )
-from memplan.extras import require
 from memplan.memories import Memory
 from memplan.pipeline import Arranged, Plain, Writer, arrange
 from memplan.problem import Problem

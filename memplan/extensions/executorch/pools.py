@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.memories import Memory, assign
 from memplan.pipeline import Arranged, Plain, Writer
 from memplan.problem import Problem

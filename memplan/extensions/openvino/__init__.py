@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from memplan.errors import GraphError, listed, quoted
+from memplan.base.errors import GraphError, listed, quoted
+from memplan.base.files import of_file, read_text
+from memplan.base.notes import Code, Note
 from memplan.extensions.openvino.sizes import OpenSizes
-from memplan.files import of_file, read_text
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
-from memplan.notes import Code, Note
 from memplan.sources._recognise import COMMENTS, is_text
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options

@@ -16,8 +16,8 @@ from math import prod
 from typing import Final
 from xml.etree import ElementTree
 
-from memplan.errors import GraphError, MemplanError, listed, quoted, suggest
-from memplan.notes import Code, Note
+from memplan.base.errors import GraphError, MemplanError, listed, quoted, suggest
+from memplan.base.notes import Code, Note
 
 __all__ = ["OPEN", "OpenSizes", "Shape"]
 

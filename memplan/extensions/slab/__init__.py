@@ -10,7 +10,7 @@
 This needs the extra `torch`; the first slab also needs a C++ compiler.
 """
 
-from memplan.extras import require
+from memplan.base.extras import require
 
 require("torch", extra="torch")
 

@@ -22,14 +22,14 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from memplan.errors import FamilyError, MemplanError, listed, quoted
+from memplan.base.errors import FamilyError, MemplanError, listed, quoted
 from memplan.extensions.slab.family import Family, Point
 from memplan.extensions.slab.slab import Slab, Statistics
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
+from memplan.problem.trace import Trace
 from memplan.runtimes.torch.record.recorder import Recording, make_arguments, record
 from memplan.solvers import solve
-from memplan.trace import Trace
 
 __all__ = ["Batches"]
 

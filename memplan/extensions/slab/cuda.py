@@ -27,12 +27,12 @@ from typing import Any
 
 import torch
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.slab.binding import Binding, iterate_tensors
 from memplan.extensions.slab.extension import load
 from memplan.extensions.slab.slab import Statistics, make_table, most_slabs
 from memplan.problem.plan import Plan
-from memplan.trace import Trace
+from memplan.problem.trace import Trace
 
 __all__ = ["CudaSlab", "install"]
 

@@ -17,7 +17,7 @@ from types import ModuleType
 
 import torch
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 
 __all__ = ["load"]
 

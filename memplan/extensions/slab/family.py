@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from memplan.errors import FamilyError, listed
-from memplan.polynomials import Polynomials
+from memplan.base.errors import FamilyError, listed
 from memplan.problem.columns import MAX_BYTES, Column
-from memplan.trace import Scope, Trace
+from memplan.problem.polynomials import Polynomials
+from memplan.problem.trace import Scope, Trace
 
 __all__ = ["Family", "Misfit", "Point"]
 

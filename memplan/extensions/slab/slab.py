@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.extensions.slab.binding import Binding, iterate_tensors
 from memplan.extensions.slab.extension import load
 from memplan.problem.plan import Plan
+from memplan.problem.trace import Scope, Trace
 from memplan.referee import verify
 from memplan.referee.assigned import MemoryClaim, verify_assigned
-from memplan.trace import Scope, Trace
 
 __all__ = ["Slab", "Statistics", "make_table", "most_slabs"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from memplan.errors import PlanError, quoted
+from memplan.base.errors import PlanError, quoted
 from memplan.extensions.streams.program import Program
 from memplan.graph import Storage
 from memplan.runtimes.torch.read.values import Value, dense_strides

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from memplan.errors import UnsupportedError, quoted
+from memplan.base.errors import UnsupportedError, quoted
 from memplan.extensions.streams.memory import Memory
 from memplan.extensions.streams.program import Program
 from memplan.graph import Operator

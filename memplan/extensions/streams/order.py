@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.graph import Graph, Kind, Operator
 from memplan.graph.order import waits
 from memplan.graph.sync import measure_freedom, synchronise

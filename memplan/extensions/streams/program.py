@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from memplan.errors import GraphError, MemplanError, UnsupportedError
+from memplan.base.errors import GraphError, MemplanError, UnsupportedError
 from memplan.extensions.streams.order import order_writes, spread
 from memplan.extensions.streams.training import Optimizer, Streams, trace_step
 from memplan.extensions.streams.training.capture import Origin, without_views

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.streams.memory import POISON, Memory
 from memplan.extensions.streams.operators import Reduce, check_random, make_actions
 from memplan.extensions.streams.program import Program

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.errors import FormatError, MemplanError, ProblemError, listed
+from memplan.base.errors import FormatError, MemplanError, ProblemError, listed
+from memplan.base.files import read_bytes, reading
+from memplan.base.notes import Code, Note
 from memplan.extensions.xla import proto, text
 from memplan.extensions.xla.heap import Heap
-from memplan.files import read_bytes, reading
 from memplan.graph import Kind
-from memplan.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.sources.loaded import Figure, Loaded

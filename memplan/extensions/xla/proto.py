@@ -19,11 +19,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
+from memplan.base.extras import require
+from memplan.base.files import read_bytes
 from memplan.extensions.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.extensions.xla.schema import hlo_proto
-from memplan.extras import require
-from memplan.files import read_bytes
 from memplan.graph import Kind
 from memplan.sources._origin import line_at
 from memplan.sources.loaded import Label

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from memplan.extras import require
+from memplan.base.extras import require
 
 __all__ = ["hlo_proto"]
 

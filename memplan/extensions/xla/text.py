@@ -17,9 +17,9 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from pathlib import Path
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
+from memplan.base.files import read_text
 from memplan.extensions.xla.heap import Chunk, Heap, tidy
-from memplan.files import read_text
 
 __all__ = ["END", "HEAD", "read_heaps"]
 

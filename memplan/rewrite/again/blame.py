@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.rewrite.again.columns import Again
 
 __all__ = ["blame_operator"]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from memplan.errors import FormatError, GraphError, quoted
-from memplan.files import read_text
+from memplan.base.errors import FormatError, GraphError, quoted
+from memplan.base.files import read_text
 from memplan.graph import Graph, Operator
 from memplan.problem.again import MAX_COST
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from memplan.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
+from memplan.base.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
+from memplan.base.sizes import parse_rates, parse_size
 from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.problem import GivenOrderBound, RecomputeBound, RecomputeFloor, RecomputeProblem
 from memplan.problem.columns import MAX_BYTES
@@ -37,7 +38,6 @@ from memplan.rewrite.order import (
     reorder,
     require_one_stream,
 )
-from memplan.sizes import parse_rates, parse_size
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
 from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph

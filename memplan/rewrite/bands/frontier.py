@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.graph import lay_out
 from memplan.rewrite.bands.cuts import Cut, Region
 from memplan.rewrite.bands.cutting import cut, cut_region, divide

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.memories.copies import Copy
 from memplan.runtimes.c.arrays import Arrays
 from memplan.sources import Loaded

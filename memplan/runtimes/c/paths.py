@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.paths import PathPlans
 from memplan.runtimes.c import names as c
 from memplan.runtimes.c.arrays import align_array

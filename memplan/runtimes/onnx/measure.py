@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from memplan.errors import MemplanError, listed, quoted
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError, listed, quoted
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read import read, read_declared
 from memplan.sources.children import run_child
 from memplan.sources.loaded import Figure, Loaded, lay_out_again

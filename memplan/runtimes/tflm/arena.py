@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import MemplanError, listed
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError, listed
+from memplan.base.notes import Code, Note
 from memplan.runtimes.tflm.board_arena import compute_arena
 from memplan.runtimes.tflm.measure import (
     LARGEST,

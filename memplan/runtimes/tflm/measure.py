@@ -17,9 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from memplan.errors import listed
+from memplan.base.errors import listed
+from memplan.base.notes import Code, Note
 from memplan.graph import Kind
-from memplan.notes import Code, Note
 from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded, find_handles, graph_of, round_up
 from memplan.runtimes.tflm.read.kernels import list_scratch

@@ -25,7 +25,7 @@ import os
 from collections.abc import Mapping
 from typing import Literal
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.formats import write_text
 from memplan.problem import Asked, problem_of
 from memplan.problem.plan import Plan

@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads

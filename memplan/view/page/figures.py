@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.problem import Problem
 from memplan.view.page.data import find_origin
 

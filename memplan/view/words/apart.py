@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.apart import Apart, Waits
-from memplan.errors import listed
+from memplan.base.errors import listed
 from memplan.graph import Graph
 from memplan.problem.plan import Status
 from memplan.view.units import exact, plural, seconds

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.errors import listed
+from memplan.base.errors import listed
 from memplan.memories import Assigned, Memory
 from memplan.memories.copies import list_copies
 from memplan.memories.memory import Cost, as_number

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from memplan.base.notes import Code
 from memplan.fitting import FittedMemories
 from memplan.memories import Memory
-from memplan.notes import Code
 from memplan.pipeline import Arranged, Step
 from memplan.view.units import exact, percent
 from memplan.view.words.assigned import tell_both

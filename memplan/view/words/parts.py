@@ -8,8 +8,8 @@ import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from memplan.errors import quoted
-from memplan.notes import Note
+from memplan.base.errors import quoted
+from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.problem.loads import Held

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from strategies_graph import chain
 
 from memplan import reorder, solve
+from memplan.base.errors import MemplanError, PlanError
 from memplan.cli import main
-from memplan.errors import MemplanError, PlanError
 from memplan.graph import Block, Graph, Operator
 from memplan.paths import PathPlans, plan_paths
 from memplan.problem import Buffer, Gap, Problem

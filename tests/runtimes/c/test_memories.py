@@ -15,7 +15,7 @@ from compilers import list_compilers
 from memories_in_c import draw_program, run_header
 
 import memplan as mp
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.graph import Block, Graph
 from memplan.memories import Memory
 from memplan.memories.copies import Copy, list_copies

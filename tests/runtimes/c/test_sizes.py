@@ -14,9 +14,9 @@ import pytest
 from compilers import list_compilers, require_compiler
 
 import memplan as mp
+from memplan.base.errors import MemplanError
 from memplan.cli import main
 from memplan.envelopes import Envelope, Pieces
-from memplan.errors import MemplanError
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan
 from memplan.runtimes.c.sizes import write_sizes_header

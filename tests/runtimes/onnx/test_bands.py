@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx_models import WHEELS, in_wheel, light, model, node, value
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.graph import lay_out
 from memplan.rewrite.bands import Region, Uncut, cut
 from memplan.runtimes.onnx import measure as yardstick

@@ -11,8 +11,8 @@ pytest.importorskip("onnx")
 
 from onnx_models import BOOL, FLOAT, graph, loaded, model, node, on_disk, value
 
-from memplan.errors import FormatError
-from memplan.notes import Code
+from memplan.base.errors import FormatError
+from memplan.base.notes import Code
 from memplan.runtimes.onnx.read import read
 from memplan.sources.loaded import Loaded
 from memplan.sources.options import Options

@@ -12,8 +12,8 @@ import onnx
 from onnx_models import INT64, graph, ints, model, node, on_disk, value, weight
 
 import memplan as mp
+from memplan.base.notes import Code, Note
 from memplan.cli import main
-from memplan.notes import Code, Note
 
 REST = [node("Relu", "r", "y")]
 

@@ -14,9 +14,9 @@ pytest.importorskip("onnx")
 import onnx
 from onnx_models import BOOL, FLOAT, INT64, graph, ints, loaded, model, node, on_disk, value, weight
 
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.errors import FormatError, MemplanError
-from memplan.notes import Code
 from memplan.runtimes.onnx.read import read
 from memplan.sources.loaded import Loaded
 from memplan.sources.options import Options

@@ -14,7 +14,7 @@ pytest.importorskip("onnx")
 import onnx
 from onnx_models import loaded, model, node, value
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.runtimes.onnx.read.sizes_expressions import evaluate, names_in
 
 DIMS = {"height": 17, "batch": 3, "seq": 5, "s0": 7, "s77": 9}

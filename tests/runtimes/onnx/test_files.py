@@ -28,8 +28,8 @@ from onnx_models import (
     weight,
 )
 
-from memplan.errors import FormatError, GraphError, MemplanError
-from memplan.notes import Code
+from memplan.base.errors import FormatError, GraphError, MemplanError
+from memplan.base.notes import Code
 from memplan.runtimes.onnx.read import graph_of, matches, read
 from memplan.runtimes.onnx.read.read_weights import strip_weights
 from memplan.sources.options import Options

@@ -18,7 +18,7 @@ from onnx_models import FLOAT, INT64, loaded, node, value
 from ort_models import INT32, convolutions, decoder, encoder, foreign, numbers, optimised, whole
 from stale_onnx import Tally, plan
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.runtimes.onnx.read.fused import NCHWC
 from memplan.runtimes.onnx.read.shapes_runtime import _RULES
 

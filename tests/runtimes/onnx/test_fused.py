@@ -19,9 +19,9 @@ from onnx_networks import Builder
 from ort_orders import two_branches
 
 import memplan as mp
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.errors import MemplanError
-from memplan.notes import Code
 from memplan.runtimes.onnx.measure import Held, find_shapes, measure_difference, measure_file
 from memplan.runtimes.onnx.read import fused as fusing
 from memplan.runtimes.onnx.read import read_bytes

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("onnx")
 from onnx_models import BOOL, INT64, graph, ints, loaded, model, node, on_disk, value, weight
 
-from memplan.errors import FormatError
-from memplan.notes import Code
+from memplan.base.errors import FormatError
+from memplan.base.notes import Code
 from memplan.runtimes.onnx.read import read
 from memplan.sources.loaded import Loaded
 from memplan.sources.measuring import join_notes, measure

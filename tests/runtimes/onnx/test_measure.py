@@ -20,10 +20,10 @@ from ort_orders import random_model, run
 
 import memplan as mp
 from memplan import solve
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.errors import MemplanError
 from memplan.graph import Graph
-from memplan.notes import Code
 from memplan.runtimes.onnx import measure as runtime
 from memplan.runtimes.onnx._measure_child import _FUSIONS
 from memplan.runtimes.onnx.read import read, shapes_rounds

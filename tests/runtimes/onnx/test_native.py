@@ -16,7 +16,7 @@ import onnx
 from onnx_models import ints, loaded, model, node, on_disk, simple, value
 
 import memplan as mp
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.runtimes.onnx.read import library as native
 
 

@@ -26,9 +26,9 @@ from onnx_models import (
 )
 
 from memplan import lower_bound, solve, verify
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code, Note
 from memplan.graph import Kind
-from memplan.notes import Code, Note
 from memplan.problem.plan import Status
 from memplan.runtimes.onnx.read import graph_of, read
 from memplan.runtimes.onnx.read.protos import bits_of, dtype_of

@@ -15,7 +15,7 @@ import onnx
 from onnx_models import ints, loaded, model, node, value
 from onnx_operators import OPSETS, Drawn, draw, join
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.runtimes.onnx import measure as yardstick
 from memplan.runtimes.onnx.read import graph_of
 from memplan.runtimes.onnx.write import apply as onnx_bands

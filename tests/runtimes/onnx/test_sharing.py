@@ -24,9 +24,9 @@ from onnx_models import (
     weight,
 )
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
+from memplan.base.notes import Code, Note
 from memplan.graph import Layout, lay_out
-from memplan.notes import Code, Note
 from memplan.runtimes.onnx.read import graph_of
 
 

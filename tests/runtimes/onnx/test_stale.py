@@ -24,9 +24,9 @@ from onnx_models import (
     weight,
 )
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code
 from memplan.graph import Kind
-from memplan.notes import Code
 from memplan.sources.loaded import Loaded
 
 

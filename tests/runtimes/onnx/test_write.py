@@ -15,9 +15,9 @@ from onnx_models import BOOL, FLOAT, graph, in_wheel, light, model, node, value,
 from ort_orders import random_model, run, two_branches
 from typer.testing import CliRunner
 
+from memplan.base.errors import FormatError
+from memplan.base.notes import Code
 from memplan.cli import app, main
-from memplan.errors import FormatError
-from memplan.notes import Code
 from memplan.problem.plan import Status
 from memplan.runtimes.onnx import measure as yardstick
 from memplan.runtimes.onnx.read import read

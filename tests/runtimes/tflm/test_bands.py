@@ -11,7 +11,7 @@ import pytest
 from tflite_models import floats, for_each_model
 
 from memplan import load, solve, verify
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.pipeline import Arranged, Comparison
 from memplan.rewrite.bands import Region, Uncut, find_frontier
 from memplan.runtimes.tflm.read.graph import graph_of

@@ -15,7 +15,7 @@ from rounds import rounds
 from steps_tflite import draw_network
 from tflite_networks import NOT_IN_TFLM, OPERATORS, File, draw_file
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.graph import View, lay_out
 from memplan.planning import plan_model
 from memplan.rewrite.bands import Cut, Region, Uncut, cut

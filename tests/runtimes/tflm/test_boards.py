@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tflite_models import constant
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.runtimes.tflm.read.boards import BOARDS as BOARDS_BY_NAME
 from memplan.runtimes.tflm.read.boards import CHIPS, Board, compute_sizes, find_board
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo

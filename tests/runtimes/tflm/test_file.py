@@ -11,7 +11,7 @@ import pytest
 from tflite_models import Writer, chain
 from tflm import PACKED, require_tflm, small, tree
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.runtimes.tflm.read.flatbuffer import root
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, TensorInfo, load, parse

@@ -19,8 +19,8 @@ from tflite_written import (
 )
 
 from memplan import plan_model, solve
+from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.notes import Code
 from memplan.runtimes.tflm import arena
 from memplan.runtimes.tflm import measure as tflite_micro
 from memplan.runtimes.tflm import read as tflite

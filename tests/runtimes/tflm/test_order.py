@@ -11,8 +11,8 @@ import pytest
 from tflite_models import Writer, chain, constant, floats, for_each_model, model_named
 from tflm import ran, require_tflm
 
+from memplan.base.errors import FormatError, GraphError, MemplanError
 from memplan.cli import main
-from memplan.errors import FormatError, GraphError, MemplanError
 from memplan.problem.plan import Status
 from memplan.rewrite import reorder
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tflite_models import Writer, chain, constant, floats, model_named, models
 
 from memplan import solve, verify
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.notes import Code
 from memplan.graph import Kind, lives
-from memplan.notes import Code
 from memplan.rewrite import reorder, verify_order
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.measure import compute_head

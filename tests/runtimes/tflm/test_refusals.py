@@ -13,9 +13,9 @@ from rounds import rounds
 from tflite_models import Writer, chain, constant, floats
 from tflite_operators import TYPES, build, cases_of, pairs_of, try_all
 
+from memplan.base.errors import MemplanError
+from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.errors import MemplanError
-from memplan.notes import Code
 from memplan.runtimes.tflm import measure as tflite_micro
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse

@@ -11,7 +11,7 @@ import pytest
 from tflite_models import Writer, constant, floats, for_each_model, model_named
 
 import memplan as mp
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.runtimes.tflm.read.boards import compute_sizes, find_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.kernels import compute_scratch

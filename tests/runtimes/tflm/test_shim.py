@@ -13,7 +13,7 @@ from compilers import require_compiler
 from tflite_models import Writer, chain, models
 from tflite_written import SMALL, WRITTEN, written
 
-from memplan.errors import MemplanError, PlanError
+from memplan.base.errors import MemplanError, PlanError
 from memplan.graph import lay_out
 from memplan.problem.plan import Plan
 from memplan.runtimes.tflm.measure import Request, list_requests

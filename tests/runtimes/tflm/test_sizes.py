@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tflite_models import Writer, constant, floats, models
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.runtimes.tflm.read.model import load as load_model

@@ -15,7 +15,7 @@ from tflite_models import chain, floats, for_each_model, model_named
 from tflm import ran, require_tflm, small, tree
 
 from memplan import Plan, fit, formats, solve
-from memplan.errors import FormatError, MemplanError, PlanError
+from memplan.base.errors import FormatError, MemplanError, PlanError
 from memplan.formats.json import write_plan
 from memplan.graph import lay_out
 from memplan.runtimes.tflm import measure as runtime

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memplan.errors import GraphError, PlanError  # noqa: E402
+from memplan.base.errors import GraphError, PlanError  # noqa: E402
 from memplan.referee import verify  # noqa: E402
 from memplan.rewrite import recompute, verify_recompute  # noqa: E402
 from memplan.runtimes.torch.measure.run import find_worst  # noqa: E402

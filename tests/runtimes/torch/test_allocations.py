@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
 from memplan.runtimes.torch.measure.allocations import Row, add_up, compare, export  # noqa: E402
 from memplan.runtimes.torch.record import record  # noqa: E402
 from memplan_lab.bench.models import NETWORKS  # noqa: E402

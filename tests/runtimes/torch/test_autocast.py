@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from memplan.base.notes import Code
 from memplan.graph import Graph
-from memplan.notes import Code
 from memplan.runtimes.torch.read import load, read
 from memplan.runtimes.torch.read.autocast import CAST, END, PLAIN, REDUCED
 from memplan.sources.loaded import Loaded

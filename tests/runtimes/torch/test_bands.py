@@ -16,7 +16,7 @@ from fx_operators import DRAWS, export, move  # noqa: E402
 from slab_models import Calls  # noqa: E402
 
 import memplan as mp  # noqa: E402
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
 from memplan.graph import lay_out  # noqa: E402
 from memplan.rewrite.bands import Region, Uncut, cut  # noqa: E402
 from memplan.runtimes.torch.measure.run import measure_run  # noqa: E402

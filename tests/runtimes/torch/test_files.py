@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch_records import Json, S, model, named, node, size, tensor
 
-from memplan.errors import FormatError, MemplanError
+from memplan.base.errors import FormatError, MemplanError
 from memplan.graph import Kind
 from memplan.runtimes.torch.read import matches, read
 from memplan.runtimes.torch.read.values import DTYPES

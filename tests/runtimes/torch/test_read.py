@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import memplan
-from memplan.errors import GraphError, MemplanError
+from memplan.base.errors import GraphError, MemplanError
 from memplan.graph import Graph, Kind, lay_out
 from memplan.runtimes.torch.read import aten, graph_of, load, read, training_graph
 from memplan.runtimes.torch.read.training import training_program

@@ -18,12 +18,12 @@ from torch import nn  # noqa: E402
 from torch._C._profiler import _EventType  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from memplan.errors import MemplanError  # noqa: E402
+from memplan.base.errors import MemplanError  # noqa: E402
+from memplan.problem.trace import Scope  # noqa: E402
 from memplan.runtimes.torch.record import Recording, record  # noqa: E402
 from memplan.runtimes.torch.record.recorder import _Log  # noqa: E402
 from memplan.runtimes.torch.record.scopes import replace_forwards, walk_modules  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
-from memplan.trace import Scope  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")]
 

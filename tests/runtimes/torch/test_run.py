@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from memplan.base.errors import FormatError, MemplanError  # noqa: E402
 from memplan.cli import main  # noqa: E402
-from memplan.errors import FormatError, MemplanError  # noqa: E402
 from memplan.runtimes.torch.measure.run import Difference, measure_file, measure_run  # noqa: E402
 from memplan.sources.options import Options  # noqa: E402
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.errors import GraphError
+from memplan.base.errors import GraphError
 from memplan.runtimes.torch.read.sizes import Sizes
 from memplan.runtimes.torch.read.values import Meta, Value, view_strides
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from memplan.errors import FormatError, GraphError
-from memplan.notes import Code
+from memplan.base.errors import FormatError, GraphError
+from memplan.base.notes import Code
 from memplan.runtimes.torch.read import graph_of, load, read
 from memplan.runtimes.torch.read.guards import evaluate, parse_assertion
 from memplan.runtimes.torch.read.values import Value

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from slab_models import Calls  # noqa: E402
 
-from memplan.errors import GraphError  # noqa: E402
+from memplan.base.errors import GraphError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
 from memplan.extensions.slab.extension import load as load_slab  # noqa: E402
 from memplan.problem.plan import Status  # noqa: E402

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from memplan import _core
-from memplan.errors import MemplanError, listed, quoted
+from memplan.base.errors import MemplanError, listed, quoted
 from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
 from memplan.rewrite.again.native import (

@@ -15,7 +15,7 @@ from functools import partial
 from statistics import median
 from typing import Any, Final
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan_lab.bench.again.partitioner import partition, run_step
 from memplan_lab.bench.tables import DASH
 from memplan_lab.extras import require

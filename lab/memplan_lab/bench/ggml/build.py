@@ -14,7 +14,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.extras import require
 
 __all__ = ["build", "patch"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.extensions.ggml import parse
 from memplan.memories import plan_blocks
 from memplan.solvers import solve

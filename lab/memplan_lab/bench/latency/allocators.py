@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 
 # With these settings glibc never returns memory and saves most page faults; a fair competitor.
 _TUNED = {

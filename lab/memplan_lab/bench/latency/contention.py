@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.bar import bar, no_step
 from memplan_lab.bench.child import ChildError, ask
 from memplan_lab.bench.latency.allocators import KNOWN, Allocator

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memplan.errors import FormatError
-from memplan.files import read_text, write_bytes
+from memplan.base.errors import FormatError
+from memplan.base.files import read_text, write_bytes
 from memplan.view.units import percent, seconds
 from memplan_lab.bench import tables
 from memplan_lab.bench.latency.contention import Contention

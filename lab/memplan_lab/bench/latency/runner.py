@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from itertools import product
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.bar import bar, no_step
 from memplan_lab.bench.child import ChildError, ask
 from memplan_lab.bench.latency.allocators import KNOWN, Allocator

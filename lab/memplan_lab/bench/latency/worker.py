@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.solvers import solve

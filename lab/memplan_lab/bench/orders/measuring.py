@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from memplan import _core
-from memplan.errors import MemplanError, MissingExtraError, listed, quoted
+from memplan.base.errors import MemplanError, MissingExtraError, listed, quoted
 from memplan.problem import OrderBound, OrderProblem, Problem
 from memplan.referee import verify_order
 from memplan.rewrite.order import core_problem

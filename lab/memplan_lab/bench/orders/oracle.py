@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.orders.program import OrderLists
 from memplan_lab.extras import require
 

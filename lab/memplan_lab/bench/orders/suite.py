@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from memplan.errors import FormatError, ProblemError, quoted
-from memplan.files import reading, write_bytes
+from memplan.base.errors import FormatError, ProblemError, quoted
+from memplan.base.files import reading, write_bytes
 from memplan.problem import OrderProblem
 from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from memplan import formats
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan_lab.bench.memory import maxrss_mib, peak_rss_mib
 from memplan_lab.bench.peers.judge import judge

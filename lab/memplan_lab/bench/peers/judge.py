@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memplan.errors import PlanError
+from memplan.base.errors import PlanError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memplan.errors import MemplanError, UnsupportedError
+from memplan.base.errors import MemplanError, UnsupportedError
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan_lab.extras import require

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from memplan.errors import MemplanError
+from memplan.base.errors import MemplanError
 from memplan_lab.bench.tinygrad.models import CHECKED, MODELS
 
 __all__ = ["CHECKED", "HEADINGS", "MODELS", "check", "lines", "measure"]

@@ -37,7 +37,7 @@ class Turn {
 };
 
 PyObject* refuse(const char* sentence) {
-  PyObject* const errors = PyImport_ImportModule("memplan.errors");
+  PyObject* const errors = PyImport_ImportModule("memplan.base.errors");
   if (errors == nullptr) return nullptr;
   if (PyObject* const type = PyObject_GetAttrString(errors, "MemplanError")) {
     PyErr_SetString(type, sentence);

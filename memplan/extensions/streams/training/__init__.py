@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
 from memplan.extensions.streams.training.step import (
     BUCKET_BYTES,
     LIMIT,

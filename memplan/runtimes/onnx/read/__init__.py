@@ -39,11 +39,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, GraphError, ProblemError
-from memplan.extras import require
-from memplan.files import of_file, reading
+from memplan.base.errors import FormatError, GraphError, ProblemError
+from memplan.base.extras import require
+from memplan.base.files import of_file, reading
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph
-from memplan.notes import Code, Note
 from memplan.runtimes.onnx.read.fused import fuse
 from memplan.runtimes.onnx.read.graph_build import build
 from memplan.runtimes.onnx.read.graph_order import in_runtime_order
@@ -192,8 +192,9 @@ def _parse(serialized: bytes) -> Any:
 def open_graphs(path: Path, names: Collection[str]) -> Callable[[Mapping[str, int]], Graph] | None:
     """Return a function that makes the graph of a model from values of its dimensions.
 
-    The values may be numbers of any kind, such as `memplan.many.Many`; the graph does not say which
-    rows operators need. `None` if not all sizes follow from names, or from formulas that are known.
+    The values may be numbers of any kind, such as `memplan.problem.many.Many`; the graph does not
+    say which rows operators need. `None` if not all sizes follow from names, or from formulas that are
+    known.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ from itertools import zip_longest
 from math import prod
 from typing import Any
 
-from memplan.errors import listed
-from memplan.notes import Code, Note
+from memplan.base.errors import listed
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.faults_rules import is_contradictory
 from memplan.runtimes.onnx.read.graph_memory import VIEWS
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_node

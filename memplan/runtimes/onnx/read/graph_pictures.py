@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Kind, Tensor
 from memplan.graph.pictures import (
     Each,

@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read import library_child as child
 
 __all__ = ["CrashError", "LibraryError", "infer_node", "infer_shapes", "inline", "start"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from memplan.errors import quoted
-from memplan.extras import require
+from memplan.base.errors import quoted
+from memplan.base.extras import require
 
 __all__ = [
     "STRING",

@@ -11,8 +11,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
-from memplan.errors import GraphError, quoted
-from memplan.extras import require
+from memplan.base.errors import GraphError, quoted
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read.protos import (
     STRING,
     bits_of,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from memplan.errors import GraphError, listed, quoted
-from memplan.notes import Code, Note
+from memplan.base.errors import GraphError, listed, quoted
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.protos import (
     initializers,
     subgraphs,

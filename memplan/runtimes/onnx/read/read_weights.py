@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from math import prod
 
-from memplan.errors import quoted
+from memplan.base.errors import quoted
 from memplan.runtimes.onnx.read.protos import STRING, bits_of, bytes_of, dtype_of
 from memplan.sources.wire import (
     LENGTH,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read.protos import is_standard
 
 __all__ = [

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from memplan.errors import GraphError
-from memplan.extras import require
+from memplan.base.errors import GraphError
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read.graph_memory import SHAPE_ONLY
 from memplan.runtimes.onnx.read.protos import (
     copy,

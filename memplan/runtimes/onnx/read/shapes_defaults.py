@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memplan.errors import MemplanError, listed
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError, listed
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.protos import copy, make_type, tensor_type
 from memplan.runtimes.onnx.read.shapes_rounds import with_shapes
 

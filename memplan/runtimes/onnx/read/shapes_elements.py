@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memplan.errors import listed, quoted
-from memplan.extras import require
-from memplan.notes import Code, Note
+from memplan.base.errors import listed, quoted
+from memplan.base.extras import require
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.protos import (
     bits_of,
     dtype_of,

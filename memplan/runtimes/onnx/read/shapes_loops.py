@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from memplan.errors import listed
-from memplan.extras import require
-from memplan.notes import Code, Note
+from memplan.base.errors import listed
+from memplan.base.extras import require
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_shapes
 from memplan.runtimes.onnx.read.protos import (
     bytes_of,

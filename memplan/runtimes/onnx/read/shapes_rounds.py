@@ -8,9 +8,9 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 
-from memplan.errors import GraphError, listed, quoted
-from memplan.extras import require
-from memplan.notes import Code, Note
+from memplan.base.errors import GraphError, listed, quoted
+from memplan.base.extras import require
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.faults_search import FaultSearch
 from memplan.runtimes.onnx.read.graph_memory import SAME_SHAPE
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_shapes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read.faults_rules import is_contradictory
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_node
 from memplan.runtimes.onnx.read.protos import known_shape, number, numbers

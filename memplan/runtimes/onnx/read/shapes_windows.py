@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.onnx.read.protos import (
     copy,
     has_subgraphs,

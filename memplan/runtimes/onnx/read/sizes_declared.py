@@ -15,9 +15,9 @@ from itertools import count
 from math import prod
 from typing import Any, NamedTuple
 
-from memplan.errors import MemplanError, listed, quoted, suggest
-from memplan.extras import require
-from memplan.notes import Code, Note
+from memplan.base.errors import MemplanError, listed, quoted, suggest
+from memplan.base.extras import require
+from memplan.base.notes import Code, Note
 from memplan.runtimes.onnx.read.protos import (
     copy,
     initializers,

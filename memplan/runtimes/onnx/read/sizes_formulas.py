@@ -2,7 +2,7 @@
 
 The library infers with names in place of sizes: a result has the name of a dimension wherever it
 has this size. Where it makes a new name, a rule here says which formula it stands for, if there is
-one. Sizes may be numbers of any kind, such as `memplan.many.Many`.
+one. Sizes may be numbers of any kind, such as `memplan.problem.many.Many`.
 
     x [batch, 3, side, side]     Conv, stride 2     y [batch, 8, unk__0, unk__1]
                                                     unk__0 = (side - 1) // 2 + 1

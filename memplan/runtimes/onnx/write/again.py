@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Graph
 from memplan.rewrite.again import Emitted
 from memplan.runtimes.onnx.read.read_names import sort_operators

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memplan.files import write_files
+from memplan.base.files import write_files
 from memplan.pipeline import Arranged, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.runtimes.onnx.write.writer import OnnxFile

@@ -12,8 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError
-from memplan.extras import require
+from memplan.base.errors import FormatError
+from memplan.base.extras import require
 from memplan.graph import Graph, Operator
 from memplan.graph.pictures import Shifted, Spread, Window
 from memplan.rewrite.bands import Action, Cut, Do

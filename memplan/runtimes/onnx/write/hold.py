@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Graph, Kind, lay_out
 from memplan.runtimes.onnx.read.fused import NCHWC
 from memplan.runtimes.onnx.read.graph_memory import RANDOM, VIEWS

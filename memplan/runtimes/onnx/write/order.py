@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.graph import Graph, Operator
 from memplan.runtimes.sorting import sort_by_rank
 from memplan.sources.wire import Field, WireError, iterate_fields

@@ -24,11 +24,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memplan.errors import FormatError, MemplanError
-from memplan.files import read_bytes as read_file
-from memplan.files import write_files
+from memplan.base.errors import FormatError, MemplanError
+from memplan.base.files import read_bytes as read_file
+from memplan.base.files import write_files
+from memplan.base.notes import Code
 from memplan.graph import Graph
-from memplan.notes import Code
 from memplan.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
 from memplan.planning import Planned, settle_sizes
 from memplan.rewrite import Recomputed, Reordered

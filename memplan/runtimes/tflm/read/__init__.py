@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.errors import FormatError, ProblemError, listed
-from memplan.files import of_file
+from memplan.base.errors import FormatError, ProblemError, listed
+from memplan.base.files import of_file
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph
-from memplan.notes import Code, Note
 from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.graph import graph_of as _graph_of

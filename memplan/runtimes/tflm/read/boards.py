@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from memplan.errors import MemplanError, listed, quoted, suggest
+from memplan.base.errors import MemplanError, listed, quoted, suggest
 from memplan.runtimes.tflm.read import cmsis_nn, esp_nn
 from memplan.runtimes.tflm.read.kernels import compute_scratch
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo

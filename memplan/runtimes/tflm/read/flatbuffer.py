@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 
 __all__ = ["Table", "root"]
 

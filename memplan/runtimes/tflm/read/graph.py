@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from memplan.errors import FormatError, quoted
+from memplan.base.errors import FormatError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.runtimes.tflm.read.kernels import find_overwritable, find_parts, list_scratch
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo

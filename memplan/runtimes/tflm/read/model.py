@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import FormatError, quoted
-from memplan.files import read_bytes
+from memplan.base.errors import FormatError, quoted
+from memplan.base.files import read_bytes
 from memplan.runtimes.tflm.read.flatbuffer import Table, root
 from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS, element_bytes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from memplan.errors import listed
+from memplan.base.errors import listed
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo
 from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, format_place, is_custom

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Final
 
-from memplan.errors import FormatError, MemplanError, listed, quoted, suggest
-from memplan.notes import Code, Note
+from memplan.base.errors import FormatError, MemplanError, listed, quoted, suggest
+from memplan.base.notes import Code, Note
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.runtimes.tflm.read.names import format_place, format_shape, is_custom
 from memplan.runtimes.tflm.read.shapes import infer_shape

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from memplan.errors import listed
-from memplan.notes import Code, Note
+from memplan.base.errors import listed
+from memplan.base.notes import Code, Note
 from memplan.runtimes.tflm.read.graph import find_scratch_inputs
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
 from memplan.runtimes.tflm.read.names import is_custom, is_on_heap

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import MemplanError
-from memplan.files import read_bytes
+from memplan.base.errors import MemplanError
+from memplan.base.files import read_bytes
 from memplan.formats import write_bytes
 from memplan.pipeline import Arranged, Variant, arrange
 from memplan.problem.plan import Plan

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.graph.pictures import Shifted
 from memplan.rewrite.bands import Action, Cut, Do
 from memplan.runtimes.bands import find_rules, label_part

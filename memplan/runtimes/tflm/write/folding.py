@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan.errors import FormatError, MemplanError, quoted
-from memplan.extras import check, require
+from memplan.base.errors import FormatError, MemplanError, quoted
+from memplan.base.extras import check, require
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import IDENTIFIER, Model
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from memplan.errors import MemplanError, PlanError, listed, quoted
+from memplan.base.errors import MemplanError, PlanError, listed, quoted
+from memplan.base.notes import Code, Note
 from memplan.graph import Layout
 from memplan.memories import Assigned, Memory
 from memplan.memories.models import assign_layouts
-from memplan.notes import Code, Note
 from memplan.pipeline import Variant
 from memplan.runtimes.c.names import escape_comment, make_identifiers, make_prefix
 from memplan.runtimes.memories import Housed

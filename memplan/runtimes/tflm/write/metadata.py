@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from memplan.errors import FormatError
+from memplan.base.errors import FormatError
 from memplan.runtimes.tflm.read.flatbuffer import Table, root
 from memplan.runtimes.tflm.read.model import IDENTIFIER, OFFLINE_PLAN, Model, parse
 

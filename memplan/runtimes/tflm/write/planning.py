@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from memplan.errors import FormatError, MemplanError, PlanError
+from memplan.base.errors import FormatError, MemplanError, PlanError
 from memplan.graph import Graph, Kind, Layout
 from memplan.planning import Planned, layout_of, plan_model
 from memplan.problem.plan import Plan, Shared

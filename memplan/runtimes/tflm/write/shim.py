@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 from memplan.problem.plan import Plan
 from memplan.runtimes.c.names import escape_comment, is_free, make_identifiers
 from memplan.runtimes.tflm.read.boards import Board, put_on_board

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from memplan import extras
-from memplan.errors import CapacityError, MemplanError, listed
-from memplan.files import read_bytes, temporary_folder
+from memplan.base import extras
+from memplan.base.errors import CapacityError, MemplanError, listed
+from memplan.base.files import read_bytes, temporary_folder
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph, Layout, Operator, View
-from memplan.notes import Code, Note
 from memplan.pipeline import Comparison, Variant, Writer, Written
 from memplan.planning import Planned
 from memplan.problem.plan import Plan

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from memplan.errors import MemplanError, quoted
-from memplan.extras import require
+from memplan.base.errors import MemplanError, quoted
+from memplan.base.extras import require
 from memplan.graph import Kind
+from memplan.problem.trace import Scope, Trace
 from memplan.sources.loaded import Loaded
-from memplan.trace import Scope, Trace
 
 __all__ = ["Row", "add_up", "compare", "export"]
 

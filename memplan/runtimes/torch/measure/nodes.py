@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from memplan.errors import MemplanError, quoted
-from memplan.extras import require
+from memplan.base.errors import MemplanError, quoted
+from memplan.base.extras import require
 from memplan.runtimes.torch.measure.run import find_operator, find_worst, name_scope
 from memplan.runtimes.torch.record import record
 

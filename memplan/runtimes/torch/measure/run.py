@@ -16,10 +16,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, MemplanError, quoted
-from memplan.extras import require
+from memplan.base.errors import FormatError, MemplanError, quoted
+from memplan.base.extras import require
+from memplan.base.notes import Note
 from memplan.graph import Graph, Kind, Layout, lay_out
-from memplan.notes import Note
+from memplan.problem.trace import Trace
 from memplan.runtimes.torch.read import program_in_file, program_in_memory
 from memplan.runtimes.torch.read.autocast import CAST, get_region, with_casts
 from memplan.runtimes.torch.read.builder import graph_with_indices
@@ -30,7 +31,6 @@ from memplan.runtimes.torch.record import Recording, record
 from memplan.sources.loaded import Figure
 from memplan.sources.measuring import join_notes
 from memplan.sources.options import Options
-from memplan.trace import Trace
 
 __all__ = [
     "Difference",

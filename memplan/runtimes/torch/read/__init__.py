@@ -23,10 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, listed
-from memplan.files import of_file
+from memplan.base.errors import FormatError, listed
+from memplan.base.files import of_file
+from memplan.base.notes import Code, Note
 from memplan.graph import Graph
-from memplan.notes import Code, Note
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.archive import list_models, read_model
 from memplan.runtimes.torch.read.autocast import with_casts
@@ -133,7 +133,7 @@ def open_graphs(program: Any, names: Collection[str]) -> Callable[[Mapping[str, 
     """Return a function that makes the graph of a program from values of its dimensions.
 
     The sizes of the program are expressions of these, so the values may be numbers of any kind,
-    such as `memplan.many.Many`. The graph does not say which rows operators need.
+    such as `memplan.problem.many.Many`. The graph does not say which rows operators need.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memplan.errors import FormatError, MemplanError, quoted
+from memplan.base.errors import FormatError, MemplanError, quoted
 from memplan.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
 
 __all__ = ["list_models", "read_model"]

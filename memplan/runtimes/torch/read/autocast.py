@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 
-from memplan.notes import Code, Note
+from memplan.base.notes import Code, Note
 from memplan.runtimes.torch.read.aten import is_metadata, operator_of, split_words
 from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Node
 from memplan.runtimes.torch.read.values import DTYPES, Value, dense_strides

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.pictures import describe_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 
 __all__ = ["Json", "get", "get_only", "plain", "slots", "tensors"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Kind
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.guards import parse_assertion

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from memplan.base.notes import Note
 from memplan.graph import Kind
-from memplan.notes import Note
 from memplan.runtimes.torch.read.values import Value
 
 __all__ = ["Autocast", "Body", "Exported", "Given", "Node", "Option"]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
-from memplan.errors import GraphError, quoted
-from memplan.extras import require
+from memplan.base.errors import GraphError, quoted
+from memplan.base.extras import require
 from memplan.runtimes.torch.read.aten import MASKS
 from memplan.runtimes.torch.read.values import Meta
 

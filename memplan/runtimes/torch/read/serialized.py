@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memplan.errors import GraphError, quoted
+from memplan.base.errors import GraphError, quoted
 from memplan.graph import Kind
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.fields import Json, get, get_only, plain, slots, tensors

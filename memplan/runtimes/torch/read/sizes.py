@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from math import floor
 
-from memplan.errors import GraphError, listed, quoted, suggest
-from memplan.notes import Code, Note
+from memplan.base.errors import GraphError, listed, quoted, suggest
+from memplan.base.notes import Code, Note
 from memplan.runtimes.torch.read.guards import evaluate
 from memplan.runtimes.torch.read.values import Meta, Value
 

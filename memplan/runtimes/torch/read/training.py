@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from memplan.errors import MemplanError
-from memplan.extras import require
+from memplan.base.errors import MemplanError
+from memplan.base.extras import require
 
 __all__ = ["training_program"]
 

@@ -8,7 +8,7 @@
 This needs the extra `torch`.
 """
 
-from memplan.extras import require
+from memplan.base.extras import require
 
 require("torch", extra="torch")
 

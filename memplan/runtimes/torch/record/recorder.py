@@ -38,9 +38,9 @@ import torch
 from torch._C._profiler import RecordScope, _EventType
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from memplan.errors import MemplanError, shown
+from memplan.base.errors import MemplanError, shown
+from memplan.problem.trace import Scope, Trace
 from memplan.runtimes.torch.record.scopes import Forward, replace_forwards
-from memplan.trace import Scope, Trace
 
 __all__ = ["Recording", "make_arguments", "record"]
 

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memplan.errors import GraphError, quoted
-from memplan.extras import require
+from memplan.base.errors import GraphError, quoted
+from memplan.base.extras import require
 from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.rewrite import Recomputed
 from memplan.rewrite import recompute as search

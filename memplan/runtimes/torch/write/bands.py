@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import getitem
 from typing import Any, Final
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Graph
 from memplan.graph.pictures import Even, Joined, Shifted
 from memplan.rewrite.bands import Action, Cut, Do

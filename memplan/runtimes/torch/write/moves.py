@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.graph import Operator
 from memplan.rewrite.effects import MOVE_OUT
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from memplan.errors import GraphError, listed
+from memplan.base.errors import GraphError, listed
 from memplan.runtimes.sorting import sort_by_rank
 from memplan.runtimes.torch.read.scope import Scope, bodies
 

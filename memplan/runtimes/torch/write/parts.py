@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from memplan.extras import require
+from memplan.base.extras import require
 from memplan.runtimes.torch.read.scope import name_arguments
 
 __all__ = ["HELPERS", "take_apart"]

@@ -15,8 +15,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from memplan.errors import GraphError
-from memplan.extras import require
+from memplan.base.errors import GraphError
+from memplan.base.extras import require
 from memplan.graph import Graph, Operator, Tensor
 from memplan.pipeline import Arranged, Plain, Variant, Written, arrange, graph_of
 from memplan.rewrite import Reordered

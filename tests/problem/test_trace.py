@@ -1,4 +1,4 @@
-"""Tests of memplan.trace: what a run allocated, and the problem in it."""
+"""Tests of memplan.problem.trace: what a run allocated, and the problem in it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import strategies_trace
 from hypothesis import given
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Buffer
-from memplan.trace import Scope, Trace, format_scope
+from memplan.problem.trace import Scope, Trace, format_scope
 
 CONV: Scope = ((".", 0), (".layer1", 0), (".layer1.conv", 0), ("aten::conv2d", 0))
 

@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from memplan.errors import MemplanError, quoted
+from memplan.base.errors import MemplanError, quoted
 
 __all__ = ["Size", "parse_rates", "parse_size", "require_unit", "write_size"]
 

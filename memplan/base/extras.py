@@ -6,7 +6,7 @@ import importlib
 from importlib.util import find_spec
 from typing import Any, Final
 
-from memplan.errors import MissingExtraError, listed
+from memplan.base.errors import MissingExtraError, listed
 
 __all__ = ["check", "is_installed", "require"]
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.files: whole files or none, whatever ends the process."""
+"""Tests of memplan.base.files: whole files or none, whatever ends the process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from memplan import files
-from memplan.errors import FormatError
-from memplan.files import Staged, temporary_folder, write_bytes, write_files
+from memplan.base import files
+from memplan.base.errors import FormatError
+from memplan.base.files import Staged, temporary_folder, write_bytes, write_files
 
 WAYS = pytest.mark.parametrize("nameless", [True, False])
 
 CHILD = """
 import sys
-from memplan import files
-from memplan.files import Staged
+from memplan.base import files
+from memplan.base.files import Staged
 staged = Staged(sys.argv[1])
 staged.write(b"half of it")
 print(staged.path, flush=True)

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from memplan.errors import FormatError, GraphError, MemplanError
+from memplan.base.errors import FormatError, GraphError, MemplanError
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

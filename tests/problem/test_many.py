@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rounds import rounds
 
-from memplan.many import Many, ManyError, Run
+from memplan.problem.many import Many, ManyError, Run
 
 Code = Callable[..., Any]
 

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from memplan.errors import ProblemError
+from memplan.base.errors import ProblemError
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES, MAX_TIME, Column, int_column
 from memplan.problem.immutable import Immutable
