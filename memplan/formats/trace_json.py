@@ -12,7 +12,7 @@
        {"start": 1, "end": 4, "size": 64, "frame": 0, "ordinal": 0, "thread": 1, "outlives": true}]}
 
 `frames` are the modules and operators (`memplan.problem.trace.Scope`) in which allocations were
-requested; a frame comes after its parent. A field with its default value (thread 0, `outlives` false,
+requested; a frame comes after its parent. A field with its default (thread 0, `outlives` false,
 no address, no frame) may be left out or `null`. Unknown fields are rejected.
 """
 

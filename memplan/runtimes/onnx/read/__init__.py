@@ -193,8 +193,8 @@ def open_graphs(path: Path, names: Collection[str]) -> Callable[[Mapping[str, in
     """Return a function that makes the graph of a model from values of its dimensions.
 
     The values may be numbers of any kind, such as `memplan.problem.many.Many`; the graph does not
-    say which rows operators need. `None` if not all sizes follow from names, or from formulas that are
-    known.
+    say which rows operators need. `None` if not all sizes follow from names, or from formulas
+    that are known.
 
     Parameters
     ----------
