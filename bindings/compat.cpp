@@ -19,6 +19,7 @@
 
 #include "caller.h"
 #include "memplan/minimalloc_compat.h"
+#include "outside.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -69,24 +70,13 @@ Row row_of(const minimalloc::Buffer& buffer) {
 class CompatSolver {
  public:
   CompatSolver(double seconds, const std::map<std::string, bool>& switches,
-               const std::vector<std::string>& orders) {
-    using Params = minimalloc::SolverParams;
-    const std::map<std::string, bool Params::*> known = {
-        {"minimize_capacity", &Params::minimize_capacity},
-        {"published", &Params::published},
-        {"canonical_only", &Params::canonical_only},
-        {"section_inference", &Params::section_inference},
-        {"dynamic_ordering", &Params::dynamic_ordering},
-        {"check_dominance", &Params::check_dominance},
-        {"unallocated_floor", &Params::unallocated_floor},
-        {"static_preordering", &Params::static_preordering},
-        {"dynamic_decomposition", &Params::dynamic_decomposition},
-        {"monotonic_floor", &Params::monotonic_floor},
-        {"hatless_pruning", &Params::hatless_pruning},
-    };
+               const std::vector<std::string>& orders, const Outside* published) {
+    set_switches(&params_, switches, orders);
     params_.timeout = std::chrono::duration<double>(seconds);
-    params_.preordering_heuristics = orders;
-    for (const auto& [name, on] : switches) params_.*known.at(name) = on;
+    if (published == nullptr) return;
+    params_.published = [solver = published->solver](const minimalloc::SolverParams&) {
+      return solver;
+    };
   }
 
   void cancel() { cancelled_ = true; }
@@ -170,8 +160,9 @@ std::optional<std::int64_t> effective_size(const Row& below, const Row& above) {
 
 void bind_compat(nb::module_& m) {
   nb::class_<CompatSolver>(m, "CompatSolver", "The solver of memplan.extensions.minimalloc.")
-      .def(nb::init<double, std::map<std::string, bool>, std::vector<std::string>>(), "seconds"_a,
-           "switches"_a, "orders"_a)
+      .def(
+          nb::init<double, std::map<std::string, bool>, std::vector<std::string>, const Outside*>(),
+          "seconds"_a, "switches"_a, "orders"_a, "published"_a.none())
       .def("solve", &CompatSolver::solve, "rows"_a, "capacity"_a,
            "Code, message, offsets, height and nodes; without the GIL.")
       .def("find_infeasible", &CompatSolver::find_infeasible, "rows"_a, "capacity"_a,

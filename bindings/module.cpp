@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -20,13 +21,16 @@
 #include "caller.h"
 #include "choice.h"
 #include "compat.h"
-#include "learning.h"
+#include "entry.h"
 #include "memplan/bounds.h"
+#include "memplan/exact.h"
 #include "memplan/sections.h"
 #include "memplan/solve.h"
 #include "options.h"
 #include "order.h"
+#include "outside.h"
 #include "repacker.h"
+#include "settings.h"
 #include "streams.h"
 
 namespace nb = nanobind;
@@ -112,7 +116,7 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
                 std::optional<double> seconds, std::optional<std::int64_t> nodes, int threads,
                 std::uint64_t seed, const nb::typed<nb::dict, nb::str, nb::object>& options,
                 std::optional<Watcher> progress, std::optional<RoundTracer> trace,
-                const std::optional<std::string>& proof) {
+                const std::optional<std::string>& proof, const Outside* outside) {
   Caller caller(std::move(progress), std::move(trace));
   SolveOptions chosen;
   chosen.solver = solver;
@@ -121,7 +125,11 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
   chosen.threads = threads;
   chosen.seed = seed;
-  set_options(&chosen, options, &caller);
+  if (outside != nullptr) {
+    chosen.outside = outside->solver;
+    if (outside->meet) outside->meet(&caller);
+  }
+  set_rows(options_of(&chosen), solver, options, [](const Setter& set) { return set; });
   chosen.interrupt = [&caller] { return caller.stops(); };
   if (caller.watches()) {
     chosen.progress = [&caller](const Progress& known) { caller.watch(known); };
@@ -144,6 +152,16 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
   caller.rethrow();
   plan.stats.interrupted = plan.stats.interrupted || caller.interrupted();
   return plan;
+}
+
+Outside exact_search() {
+  OutsideSolver exact;
+  exact.is = {"exact", "branch and bound", 0, 0};
+  exact.search = [](const Problem& problem, const Sections& sections, Bytes limit,
+                    std::int64_t nodes, Stopper& stopper) {
+    return exact_fit(problem, sections, limit, ExactOptions(), nodes, 1, 0, stopper);
+  };
+  return {std::make_shared<OutsideSolver>(std::move(exact)), {}};
 }
 
 nb::tuple call_lower_bound(const Problem& problem) {
@@ -177,7 +195,7 @@ View<T> view(nb::handle plan, const std::vector<T>& column) {
 }  // namespace memplan::python
 
 // The functions that Python calls are below. This is the expansion of nanobind's NB_MODULE.
-#define PyInit__core init_core_of_nanobind
+#define PyInit__core init_of_nanobind
 NB_MODULE(_core, m) {
   using memplan::Plan;
   using memplan::Problem;
@@ -238,12 +256,14 @@ NB_MODULE(_core, m) {
       .def_prop_ro("note", [](const Plan& plan) { return plan.stats.note; })
       .def_prop_ro("interrupted", [](const Plan& plan) { return plan.stats.interrupted; });
 
+  nb::class_<py::Outside>(m, "Outside", "A solver of another native module, with its options.");
   m.def("solve", &py::call_solve, "problem"_a, "solver"_a, "minimize"_a, "seconds"_a.none(),
         "nodes"_a.none(), "threads"_a, "seed"_a, "options"_a, "progress"_a.none(), "trace"_a.none(),
-        "proof"_a.none(),
+        "proof"_a.none(), "outside"_a.none() = nb::none(),
         "Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called "
         "with seconds, peak, bound, phase and nodes, `trace` with each round; a refutation is "
-        "added to the file `proof`.");
+        "added to the file `proof`. `outside` runs in place of the solver of that name.");
+  m.def("exact_search", &py::exact_search, "The exact search, for modules that have it not.");
   m.def("lower_bound", &py::call_lower_bound, "problem"_a,
         nb::sig("def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]"),
         "Bytes, the rule that gave them, and start and end of the section, if it is of one.");
@@ -253,7 +273,6 @@ NB_MODULE(_core, m) {
       "Whether all searches that this thread begins end at once, as after Ctrl-C.");
   m.def("greedy_orders", &memplan::greedy_orders, "The names that the option `orders` may have.");
   py::bind_solvers(m);
-  py::bind_learning(m);
   py::bind_repacker(m);
   py::bind_order(m);
   py::bind_again(m);
@@ -264,15 +283,4 @@ NB_MODULE(_core, m) {
 }
 #undef PyInit__core
 
-// A callback of a search takes the GIL of the main interpreter; a search in a sub-interpreter would
-// wait for it for ever. So a sub-interpreter is refused, before nanobind changes shared state. The
-// main interpreter has the number 0.
-extern "C" NB_EXPORT PyObject* PyInit__core() {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-    PyErr_SetString(PyExc_ImportError,
-                    "memplan cannot run in a sub-interpreter: import it in the main interpreter, "
-                    "or in a process of its own");
-    return nullptr;
-  }
-  return init_core_of_nanobind();
-}
+extern "C" NB_EXPORT PyObject* PyInit__core() { return memplan::python::enter(init_of_nanobind); }

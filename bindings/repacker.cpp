@@ -16,6 +16,7 @@
 
 #include "caller.h"
 #include "memplan/repacker.h"
+#include "outside.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -97,8 +98,10 @@ std::optional<Problem> rows_of(const BufferFields& fields, const nb::tuple& buff
 
 Repacked call_repack(Repacker& repacker, std::optional<Bytes> capacity, const std::string& solver,
                      bool minimize, std::optional<double> seconds,
-                     std::optional<std::int64_t> nodes, int threads, std::uint64_t seed) {
+                     std::optional<std::int64_t> nodes, int threads, std::uint64_t seed,
+                     const Outside* outside) {
   SolveOptions chosen;
+  if (outside != nullptr) chosen.outside = outside->solver;
   chosen.solver = solver;
   chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
   chosen.budget.seconds = seconds.value_or(chosen.budget.seconds);
@@ -174,6 +177,7 @@ void bind_repacker(nb::module_& m) {
       .def("remove", &Repacker::remove, "slots"_a)
       .def("repack", &call_repack, "capacity"_a.none(), "solver"_a, "minimize"_a,
            "seconds"_a.none(), "nodes"_a.none(), "threads"_a, "seed"_a,
+           "outside"_a.none() = nb::none(),
            "Places all, without the GIL; Ctrl-C ends it with the best plan.")
       .def("lower_bound", &Repacker::lower_bound, "No plan has a smaller peak.")
       .def_prop_ro("peak", &Repacker::peak, "Of those that are placed.")

@@ -64,10 +64,16 @@ class Plan:
     @property
     def interrupted(self) -> bool: ...
 
-def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object], progress: Callable[[float, int | None, int, str, int], None] | None, trace: Callable[[float, str, str, str, int, int, int | None, int, int, str], None] | None, proof: str | None) -> Plan:
+class Outside:
+    """A solver of another native module, with its options."""
+
+def solve(problem: Problem, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, options: dict[str, object], progress: Callable[[float, int | None, int, str, int], None] | None, trace: Callable[[float, str, str, str, int, int, int | None, int, int, str], None] | None, proof: str | None, outside: Outside | None = None) -> Plan:
     """
-    Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called with seconds, peak, bound, phase and nodes, `trace` with each round; a refutation is added to the file `proof`.
+    Runs one solver without the GIL; Ctrl-C ends it with its best plan. `progress` is called with seconds, peak, bound, phase and nodes, `trace` with each round; a refutation is added to the file `proof`. `outside` runs in place of the solver of that name.
     """
+
+def exact_search() -> Outside:
+    """The exact search, for modules that have it not."""
 
 def lower_bound(problem: Problem) -> tuple[int, str, int | None, int | None]:
     """
@@ -85,7 +91,7 @@ def greedy_orders() -> list[str]:
     """The names that the option `orders` may have."""
 
 class Solver:
-    """A solver of the core, as data."""
+    """A native solver, as data."""
 
     @property
     def name(self) -> str: ...
@@ -106,68 +112,11 @@ class Solver:
     def baseline(self) -> bool:
         """Whether it is here to be compared with."""
 
-    @property
-    def options(self) -> list[tuple[str, bool | str | list[str], str]]:
-        """Name, default and sentence of each option."""
-
 def solvers() -> list[Solver]:
     """The table of solvers."""
 
-def backtrack_features() -> list[str]:
-    """What a target is scored by, by column."""
-
-class Forest:
-    """Regression trees; see core/include/memplan/forest.h."""
-
-    def __init__(self, feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threshold: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], root: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
-
-    @property
-    def trees(self) -> int: ...
-
-    @property
-    def width(self) -> int:
-        """How many features it asks for."""
-
-    def score(self, rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
-        """The sum over the trees for each row. Without the GIL."""
-
-class BacktrackModel:
-    """Says where a search goes back to."""
-
-    def __init__(self, forest: Forest, threshold: float, discount: float) -> None: ...
-
-class BacktrackSamples:
-    """What a search saw at major backtracks."""
-
-    @property
-    def features(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None), writable=False)]:
-        """One row per target."""
-
-    @property
-    def level(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """Of each target."""
-
-    @property
-    def impasse(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """Of each target, ascending."""
-
-    @property
-    def length(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """Of the path of each impasse."""
-
-    @property
-    def solvable(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """How much of it some solution has, from its first placement on."""
-
-    @property
-    def shared(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """How much of it the solution has that was found."""
-
-    @property
-    def solved(self) -> bool: ...
-
-def collect_backtracks(problem: Problem, steps: int, oracle_nodes: int, oracle_share: float, seed: int, model: BacktrackModel | None) -> BacktrackSamples:
-    """Searches once, with the exact search as the oracle. Without the GIL."""
+def options(solver: str) -> list[tuple[str, bool | str | list[str], str]]:
+    """Name, default and sentence of each option."""
 
 class Repacked:
     """The answer to one call of `Repacker.repack`."""
@@ -226,7 +175,7 @@ class Repacker:
 
     def remove(self, slots: Sequence[int]) -> None: ...
 
-    def repack(self, capacity: int | None, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int) -> Repacked:
+    def repack(self, capacity: int | None, solver: str, minimize: bool, seconds: float | None, nodes: int | None, threads: int, seed: int, outside: Outside | None = None) -> Repacked:
         """Places all, without the GIL; Ctrl-C ends it with the best plan."""
 
     def lower_bound(self) -> int:
@@ -500,7 +449,7 @@ def choose(start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C',
 class CompatSolver:
     """The solver of memplan.extensions.minimalloc."""
 
-    def __init__(self, seconds: float, switches: Mapping[str, bool], orders: Sequence[str]) -> None: ...
+    def __init__(self, seconds: float, switches: Mapping[str, bool], orders: Sequence[str], published: Outside | None) -> None: ...
 
     def solve(self, rows: Sequence[tuple[str, tuple[int, int], int, int, Sequence[tuple[int, int, tuple[int, int] | None]], int | None, int | None]], capacity: int) -> tuple[int, str, list[int], int, int]:
         """Code, message, offsets, height and nodes; without the GIL."""

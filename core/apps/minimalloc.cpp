@@ -23,6 +23,7 @@ struct Options {
   bool validate = false;
   bool print_solution = false;
   std::string heuristics = "WAT,TAW,TWA";
+  bool published = false;
   bool help = false;
   bool version = false;
   minimalloc::SolverParams params;
@@ -38,7 +39,8 @@ std::vector<memplan::apps::Flag> list_flags(Options* options) {
       {"validate", "check the solution", &options->validate},
       {"minimize_capacity", "find the least height within the capacity", &params.minimize_capacity},
       {"print_solution", "print a picture in LaTeX", &options->print_solution},
-      {"published", "search as in the paper; the switches below are its rules", &params.published},
+      {"published", "search as in the paper; the switches below are its rules",
+       &options->published},
       {"canonical_only", "canonical solutions only", &params.canonical_only},
       {"section_inference", "bound sections by what is left", &params.section_inference},
       {"dynamic_ordering", "lowest possible offset first", &params.dynamic_ordering},
@@ -128,6 +130,7 @@ int run(Options& options) {
   if (!problem.ok()) return fail(problem.status().ToString());
   problem->capacity = options.capacity;
   options.params.timeout = std::chrono::duration<double>(options.timeout.count);
+  if (options.published) options.params.published = minimalloc::Published;
   options.params.preordering_heuristics.clear();
   std::istringstream words(options.heuristics);
   for (std::string word; std::getline(words, word, ',');) {

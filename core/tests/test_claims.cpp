@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/solve.h"
 #include "model/subproblem.h"
 #include "oracle.h"
@@ -80,10 +81,9 @@ std::string left_open(const Solver& solver, const Plan& plan) {
 }
 
 void check_claims(const Problem& problem, Objective objective, unsigned seed, Bytes best) {
-  for (const Solver& solver : solvers()) {
+  for (const Solver& solver : every_solver()) {
     if (!takes(solver, problem)) continue;
-    SolveOptions options;
-    options.solver = solver.name;
+    SolveOptions options = options_for(solver.name);
     options.objective = objective;
     options.seed = seed;
     options.threads = seed % 64 == 0 ? 2 : 1;

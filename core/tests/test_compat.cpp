@@ -140,7 +140,7 @@ TEST(heights_are_those_of_brute_force) {
       if (published && has_windows(core)) continue;
       SolverParams params;
       params.minimize_capacity = true;
-      params.published = published;
+      if (published) params.published = Published;
       const auto least = Solver(params).Solve(problem);
       const memplan::Bytes best = oracle::least_peak(core, 41);
       CHECK_EQ(least.ok(), best <= 40);
@@ -214,7 +214,7 @@ TEST(values_without_an_answer_are_sentences) {
 
 TEST(published_orders_are_read_as_there) {
   SolverParams params;
-  params.published = true;
+  params.published = Published;
   params.preordering_heuristics = {"TxW?", ""};
   const Problem problem = problem_of("id,lower,upper,size\na,0,5,4\nb,2,9,4\n", 8);
   CHECK_EQ(Solver(params).Solve(problem)->height, 8);
@@ -312,7 +312,7 @@ TEST(another_thread_cancels) {
   problem = converted(oracle::cut_rectangle(random, 400, 4000, 4000));
   problem.capacity = 4000;
   SolverParams params;
-  params.published = true;
+  params.published = Published;
   params.canonical_only = params.section_inference = params.monotonic_floor = false;
   Solver solver(params);
   std::atomic<bool> over{false};

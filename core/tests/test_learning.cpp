@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check.h"
+#include "memplan/exact.h"
 #include "memplan/learning.h"
 #include "oracle.h"
 #include "published/telamalloc/backtracking.h"
@@ -23,6 +24,11 @@ namespace {
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 Stopper never() { return Stopper(std::numeric_limits<double>::infinity()); }
+
+const CompleteSearch kComplete = [](const Problem& problem, const Sections& sections, Bytes limit,
+                                    std::int64_t nodes, Stopper& stopper) {
+  return exact_fit(problem, sections, limit, {}, nodes, 1, 0, stopper);
+};
 
 std::vector<BufferIdx> all(const Problem& problem) {
   std::vector<BufferIdx> rows(problem.size.size());
@@ -83,7 +89,7 @@ TEST(the_oracle_knows_how_much_of_a_path_leads_to_a_solution) {
   for (int round = 0; round < 400; ++round) {
     const Problem problem = tight(&chance, round);
     Stopper stopper = never();
-    Oracle asked(problem, all(problem), *problem.capacity, kNoLimit, stopper);
+    Oracle asked(problem, all(problem), *problem.capacity, kComplete, kNoLimit, stopper);
     std::vector<Placement> path;
     for (int question = 0; question < 12; ++question) {
       go_on(problem, &chance, &path);
@@ -103,9 +109,9 @@ TEST(the_oracle_is_about_its_part_only) {
   problem.size = {4, 4, 6, 6};  // rows 2 and 3 do not fit
   problem.capacity = 10;
   Stopper stopper = never();
-  CHECK(Oracle(problem, {0, 1}, 10, kNoLimit, stopper).deepest_solvable({{1, 3}}) == 0);
-  CHECK(Oracle(problem, {0, 1}, 10, kNoLimit, stopper).deepest_solvable({{1, 4}}) == 1);
-  CHECK(!Oracle(problem, {2, 3}, 10, kNoLimit, stopper).deepest_solvable({{2, 0}}));
+  CHECK(Oracle(problem, {0, 1}, 10, kComplete, kNoLimit, stopper).deepest_solvable({{1, 3}}) == 0);
+  CHECK(Oracle(problem, {0, 1}, 10, kComplete, kNoLimit, stopper).deepest_solvable({{1, 4}}) == 1);
+  CHECK(!Oracle(problem, {2, 3}, 10, kComplete, kNoLimit, stopper).deepest_solvable({{2, 0}}));
 }
 
 TEST(a_question_that_stays_open_gives_no_answer) {
@@ -113,7 +119,7 @@ TEST(a_question_that_stays_open_gives_no_answer) {
   const Problem problem = tight(&chance, 0);
   Stopper over(0);
   CHECK(over.look());
-  Oracle asked(problem, all(problem), *problem.capacity, 0, over);
+  Oracle asked(problem, all(problem), *problem.capacity, kComplete, 0, over);
   CHECK(!asked.deepest_solvable({}));
 }
 
@@ -125,6 +131,7 @@ TEST(collecting_goes_where_the_oracle_says_and_labels_what_it_saw) {
     const std::vector<BufferIdx> part = all(problem);
     Stopper stopper = never();
     CollectOptions options;
+    options.oracle = kComplete;
     options.oracle_nodes = kNoLimit;
     options.oracle_share = 1;
     CollectingPolicy policy(problem, options, stopper);
@@ -171,7 +178,8 @@ TEST(a_search_without_a_solution_teaches_nothing) {
   oracle::Generator chance(5);
   const Problem problem = tight(&chance, 0);
   Stopper stopper = never();
-  const CollectOptions options;
+  CollectOptions options;
+  options.oracle = kComplete;
   CollectingPolicy policy(problem, options, stopper);
   const std::vector<BufferIdx> part = all(problem);
   const std::vector<Placement> path = {{0, 0}, {1, 0}};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/policy.h"
 #include "memplan/solve.h"
 #include "oracle.h"
@@ -39,11 +40,11 @@ Problem hard_problem(unsigned seed) {
 }
 
 Plan run(const Problem& problem, std::shared_ptr<SearchPolicy> policy, std::int64_t nodes = 5000) {
-  SolveOptions options;
-  options.solver = "telamalloc";
+  PublishedOptions how;
+  how.telamalloc.policy = std::move(policy);
+  SolveOptions options = options_for("telamalloc", how);
   options.objective = Objective::kFit;
   options.budget.nodes = nodes;
-  options.telamalloc.policy = std::move(policy);
   return solve(problem, options);
 }
 
@@ -228,10 +229,10 @@ TEST(limits_hold_under_a_policy) {
   CHECK_EQ(name(plan.status), std::string("unknown"));
   CHECK_EQ(plan.stats.nodes, 10);
 
-  SolveOptions options;
-  options.solver = "telamalloc";
+  PublishedOptions how;
+  how.telamalloc.policy = policy;
+  SolveOptions options = options_for("telamalloc", how);
   options.objective = Objective::kFit;
-  options.telamalloc.policy = policy;
   options.interrupt = [] { return true; };
   CHECK(solve(problem, options).stats.interrupted);
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/rectangles.h"
 #include "memplan/solve.h"
 #include "oracle.h"
@@ -322,10 +323,8 @@ TEST(a_long_chain_is_one_deep_path) {
 // Tests that a window, a conflict or a group is refused by name, and not solved without it.
 TEST(what_they_lack_is_refused) {
   const auto refusal = [](const Problem& problem, const char* solver) -> std::string {
-    SolveOptions options;
-    options.solver = solver;
     try {
-      solve(problem, options);
+      solve(problem, options_for(solver));
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -348,9 +347,7 @@ TEST(what_they_lack_is_refused) {
 // Tests that the least peak is found from a first plan, above a load that is no bound.
 TEST(the_least_peak_is_asked_for) {
   for (const char* solver : {"csp", "meta_csp"}) {
-    SolveOptions options;
-    options.solver = solver;
-    const Plan plan = solve(no_fit(), options);
+    const Plan plan = solve(no_fit(), options_for(solver));
     check_legal(no_fit(), plan, 13);
     CHECK_EQ(plan.lower_bound, 13);
   }

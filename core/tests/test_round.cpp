@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/round.h"
 #include "memplan/solve.h"
 #include "oracle.h"
@@ -56,8 +57,7 @@ std::string text(const std::vector<Line>& lines) {
 }
 
 SolveOptions options(const std::string& solver, std::int64_t nodes, int threads = 1) {
-  SolveOptions result;
-  result.solver = solver;
+  SolveOptions result = options_for(solver);
   result.budget.nodes = nodes;
   result.threads = threads;
   return result;
@@ -135,7 +135,7 @@ void check_lines(const Traced& traced) {
 // Tests that every node is in a line, and that no line contradicts the answer.
 TEST(rounds_add_up_to_the_answer) {
   int lines = 0;
-  for (const Solver& each : solvers()) {
+  for (const Solver& each : every_solver()) {
     const std::string solver = each.name;
     const bool plain = solver.find("csp") != std::string::npos || solver == "somas";
     for (unsigned seed = 0; seed < 20; ++seed) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/solve.h"
 #include "oracle.h"
 #include "solve/incumbent.h"
@@ -25,8 +26,7 @@ namespace {
 constexpr const char* kSolvers[] = {"auto", "greedy", "minimalloc", "exact", "prover", "large"};
 
 SolveOptions options(const std::string& solver, Objective objective) {
-  SolveOptions result;
-  result.solver = solver;
+  SolveOptions result = options_for(solver);
   result.objective = objective;
   result.budget.nodes = 20000;
   return result;
@@ -435,7 +435,7 @@ TEST(the_table_says_what_a_solver_refuses) {
   grouped.lead = {0, 2};
   const std::pair<Constraint, Problem> all[] = {
       {kPlaces, pinned}, {kWindows, windowed}, {kRelations, grouped}};
-  for (const Solver& solver : solvers()) {
+  for (const Solver& solver : every_solver()) {
     for (const auto& [constraint, problem] : all) {
       bool refused = false;
       try {
@@ -460,11 +460,12 @@ TEST(an_option_leads_to_its_field) {
   CHECK(!asked.prover.cuts);
   CHECK(asked.prover.learning);
 
-  asked.solver = "telamalloc";
-  for (const Option& each : options_of(&asked)) {
+  PublishedOptions published;
+  for (const PublishedOption& each : options_of("telamalloc", &published)) {
     if (auto* const* name = std::get_if<std::string*>(&each.value)) **name = "size";
   }
-  CHECK_EQ(asked.telamalloc.select, "size");
+  CHECK_EQ(published.telamalloc.select, "size");
+  CHECK(options_of("best", &published).empty());
 
   asked.solver = "auto";
   int portfolios = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "check.h"
+#include "every_solver.h"
 #include "memplan/solve.h"
 #include "memplan/telamalloc.h"
 #include "oracle.h"
@@ -720,8 +721,7 @@ TEST(the_least_peak_is_looked_for_without_a_budget) {
     SolveOptions options;
     options.solver = "greedy";
     const Plan greedy = solve(problem, options);
-    options.solver = "telamalloc";
-    const Plan plan = solve(problem, options);
+    const Plan plan = solve(problem, options_for("telamalloc"));
     CHECK(oracle::valid(problem, plan.offsets));
     CHECK(plan.peak <= greedy.peak);
     CHECK_EQ(plan.status == Status::kOptimal, plan.peak == plan.lower_bound);
@@ -740,8 +740,7 @@ TEST(what_is_not_supported_is_refused) {
     }
     return std::string();
   };
-  SolveOptions options;
-  options.solver = "telamalloc";
+  SolveOptions options = options_for("telamalloc");
   Problem problem = of({{0, 4, 4}, {0, 4, 4}});
   problem.conflicts = oracle::relation(2, {{0, 1}});
   CHECK_EQ(refusal(problem, options),
@@ -752,7 +751,9 @@ TEST(what_is_not_supported_is_refused) {
            std::string("telamalloc does not support windows: choose exact."));
   problem.gaps.clear();
   problem.capacity = 8;
-  options.telamalloc.select = "tallest";
+  PublishedOptions how;
+  how.telamalloc.select = "tallest";
+  options = options_for("telamalloc", how);
   options.objective = Objective::kFit;
   CHECK(refusal(problem, options).find("'tallest'") != std::string::npos);
 }

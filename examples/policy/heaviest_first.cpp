@@ -1,6 +1,5 @@
 // A policy of our own for the search of telamalloc: the buffers that fail are placed earlier.
-#include <memplan/policy.h>
-#include <memplan/solve.h>
+#include <memplan/published.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,11 +49,12 @@ int main() {
   problem.size = {4, 4, 4, 4, 4};
   problem.capacity = 12;
 
+  memplan::PublishedOptions how;
+  how.telamalloc.policy = std::make_shared<HeaviestFirst>(problem);
   memplan::SolveOptions options;
-  options.solver = "telamalloc";
+  options.outside = memplan::published_solver("telamalloc", how);
   options.objective = memplan::Objective::kFit;
   options.budget.nodes = 1'000;
-  options.telamalloc.policy = std::make_shared<HeaviestFirst>(problem);
 
   const memplan::Plan plan = memplan::solve(problem, options);
   std::cout << memplan::name(plan.status) << " after " << plan.stats.nodes << " steps, peak "

@@ -6,7 +6,7 @@
 import numpy as np
 
 import memplan as mp
-from memplan.solvers.policy import Policy, State
+from memplan.extensions.published.policy import Policy, State
 
 BRANCHES = 2  # candidates at a point
 GROWTH = 1.2

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan import _core
+from memplan import _published
 from memplan.base.errors import FormatError, MemplanError, MissingExtraError
-from memplan.solvers import backtracking
+from memplan.extensions.published import backtracking
 from memplan_lab import bench, learn
 from memplan_lab.bench import generators
 from memplan_lab.learn import merit
@@ -96,7 +96,7 @@ def test_scores_are_those_of_a_plain_walk(seed: int) -> None:
     """Tests the forest against a walk down its trees, one by one."""
     columns = grow_trees(seed, trees=seed * 5, splits=seed * 4)
     rows = np.random.default_rng(seed).integers(8, size=(33, WIDTH)).astype(np.float32)
-    scores = _core.Forest(**columns).score(rows)
+    scores = _published.Forest(**columns).score(rows)
     assert scores.tolist() == [sum_leaves(columns, row) for row in rows]
 
 
@@ -108,7 +108,7 @@ def test_scores_are_those_of_lightgbm() -> None:
     target = np.sin(3 * rows[:, 0]) + rows[:, 1] * rows[:, 2] > chance.normal(size=2_000)
     settings = {"objective": "regression", "num_threads": 1, "verbosity": -1}
     booster = lightgbm.train(settings, lightgbm.Dataset(rows, target.astype(float)), 30)
-    forest = _core.Forest(**columns_of(booster))
+    forest = _published.Forest(**columns_of(booster))
     # Rows that lie on thresholds, and next to them, are kept apart as well.
     edges = columns_of(booster)["threshold"][:500, None].repeat(WIDTH, axis=1)
     for each in (rows, edges, np.nextafter(edges, np.float32(np.inf))):
@@ -121,7 +121,7 @@ def test_columns_that_are_no_forest_are_refused() -> None:
         columns = grow_trees(0, 1, 1)
         columns[name][node] = cell
         with pytest.raises(ValueError, match="forest"):
-            _core.Forest(**columns)
+            _published.Forest(**columns)
 
 
 # Samples

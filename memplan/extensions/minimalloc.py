@@ -321,6 +321,17 @@ class PreorderingComparator:
         return lhs.buffer_idx < rhs.buffer_idx
 
 
+def _published_search(switches: dict[str, bool], orders: Sequence[str]) -> _core.Outside:
+    try:
+        import memplan._published as _published
+    except ModuleNotFoundError:
+        raise MemplanError(
+            "the published search needs the module memplan._published, which is not installed: "
+            "leave SolverParams.published off"
+        ) from None
+    return _published.compat_solver(switches, orders)
+
+
 class Solver:
     """Finds offsets within the capacity, or the least height within it."""
 
@@ -330,9 +341,12 @@ class Solver:
             raise TypeError(f"params is {shown(params)}; it must be SolverParams: {_OTHER}")
         assert isinstance(params.timeout, Duration)
         seconds = params.timeout.seconds
-        names = {each.name for each in fields(params)} - {"timeout", "preordering_heuristics"}
+        others = {"timeout", "preordering_heuristics", "published"}
+        names = {each.name for each in fields(params)} - others
         switches = {name: bool(getattr(params, name)) for name in names}
-        self._solver = _core.CompatSolver(seconds, switches, params.preordering_heuristics)
+        orders = params.preordering_heuristics
+        published = _published_search(switches, orders) if params.published else None
+        self._solver = _core.CompatSolver(seconds, switches, orders, published)
         self._nodes = 0
 
     def solve(self, problem: Problem) -> Solution | None:

@@ -313,9 +313,11 @@ class Repacker:
             check_seconds(timeout),
             None if nodes is None else check_whole(nodes, "nodes", 1, MAX_COUNT),
         )
+        make = registry.SOLVERS[self._solver].outside
+        outside = None if make is None else make({}, Problem(()))
         try:
             answer = self._native.repack(
-                capacity, self._solver, minimize, *limits, self._threads, self._seed
+                capacity, self._solver, minimize, *limits, self._threads, self._seed, outside
             )
         except (ValueError, RuntimeError) as error:
             raise MemplanError(str(error)) from None
@@ -403,10 +405,14 @@ def require_lifetimes(problem: Problem) -> None:
 def _require_core_solver(solver: str) -> str:
     """Return the name of a solver; raise if the core does not have it or it needs options."""
     name, options = registry.parse(solver)
-    if options or registry.SOLVERS[name].is_baseline:
-        able = ", ".join(each.name for each in registry.SOLVERS.values() if not each.is_baseline)
+    if options or not _is_able(registry.SOLVERS[name]):
+        able = ", ".join(each.name for each in registry.SOLVERS.values() if _is_able(each))
         raise UnsupportedError(
             f"a repacker cannot plan with {quoted(str(solver))}; choose one of {able}, "
             "without options"
         )
     return name
+
+
+def _is_able(solver: registry.Solver) -> bool:
+    return bool(solver.core) and not solver.is_baseline

@@ -221,7 +221,7 @@ def _as_problem(given: Asked | Iterable[Buffer] | Any) -> Problem:
 
 def _solve_function(solver: registry.Solver) -> Callable[..., tuple[Plan, bool]]:
     if solver.core:
-        return partial(native.solve, core=solver.core)
+        return partial(native.solve, core=solver.core, outside=solver.outside)
     from memplan.solvers import outside  # imported here because it loads the referee
 
     return outside.solve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,19 +14,20 @@ from memplan.problem.columns import Column, frozen
 from memplan.problem.plan import Plan, Status, gap
 from memplan.solvers._proof_file import ProofFile
 
-if TYPE_CHECKING:
-    from memplan.solvers.backtracking import Model
-
 __all__ = [
     "Bound",
+    "Options",
+    "Outside",
     "Progress",
     "Repacked",
     "Round",
     "Solver",
     "add_rows",
-    "collect_backtracks",
+    "core_problem",
+    "exact_search",
     "greedy_orders",
     "lower_bound",
+    "options",
     "plan_apart",
     "repacker",
     "solve",
@@ -38,8 +39,12 @@ __all__ = [
 _NO_COLUMN = frozen(np.empty(0, dtype=np.int64))
 
 
+Outside = _core.Outside
 Repacked = _core.Repacked
 Solver = _core.Solver
+
+# Name, default and sentence of each option of a native solver.
+Options = list[tuple[str, bool | str | list[str], str]]
 
 
 class Bound(NamedTuple):
@@ -141,19 +146,22 @@ def solve(
     progress: Callable[[Progress], object] | None = None,
     trace: Callable[[Round], object] | None = None,
     proof: ProofFile | None = None,
+    outside: Callable[[Mapping[str, object], Problem], Outside] | None = None,
 ) -> tuple[Plan, bool]:
     """Return the plan of one solver, and whether Ctrl-C cut it short; nothing is checked here.
 
-    `core` is what the core calls the solver.
+    `core` is what the core calls the solver. `outside` makes the one that runs in its place, and
+    takes the options.
     """
-    native = _converted(problem)
-    given = _taken(options, problem)
+    native = core_problem(problem)
+    runs = None if outside is None else outside(options, problem)
+    given = dict(options) if runs is None else {}
     watch = None if progress is None else _watch(progress)
     tell = None if trace is None else _tracer(trace)
     log = None if proof is None else proof.temporary
     try:
         answer = _core.solve(
-            native, core, minimize, seconds, nodes, threads, seed, given, watch, tell, log
+            native, core, minimize, seconds, nodes, threads, seed, given, watch, tell, log, runs
         )
     except ValueError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
@@ -192,17 +200,17 @@ def solve(
 def repacker(problem: Problem) -> tuple[_core.Repacker, list[int]]:
     """Return a repacker of the core for the problem's buffers, and their slots."""
     native = _core.Repacker(*_ranges(problem))
-    return native, native.add(_converted(problem))
+    return native, native.add(core_problem(problem))
 
 
 def add_rows(repacker: _core.Repacker, problem: Problem) -> list[int]:
     """Add the buffers of a problem to a repacker; return their slots."""
-    return repacker.add(_converted(problem))
+    return repacker.add(core_problem(problem))
 
 
 def lower_bound(problem: Problem) -> Bound:
     """Return the best lower bound on the peak that needs no search."""
-    bytes, rule, start, end = _core.lower_bound(_converted(problem))
+    bytes, rule, start, end = _core.lower_bound(core_problem(problem))
     return Bound(bytes, rule, None if start is None or end is None else (start, end))
 
 
@@ -222,7 +230,7 @@ def plan_apart(
     seed: int,
 ) -> _core.ApartResult:
     """Return the plan in which pairs of rows that share addresses cost least."""
-    return _core.plan_apart(_converted(problem), first, second, cost, seconds, nodes, seed)
+    return _core.plan_apart(core_problem(problem), first, second, cost, seconds, nodes, seed)
 
 
 def solvers() -> list[Solver]:
@@ -230,61 +238,19 @@ def solvers() -> list[Solver]:
     return _core.solvers()
 
 
+def options(solver: str) -> Options:
+    """Return name, default and sentence of each option of a solver of the core."""
+    return _core.options(solver)
+
+
 def greedy_orders() -> list[str]:
     """Return the names that the option `orders` of greedy may have, in the order of trial."""
     return _core.greedy_orders()
 
 
-def collect_backtracks(
-    problem: Problem,
-    *,
-    steps: int,
-    oracle_nodes: int,
-    oracle_share: float,
-    seed: int,
-    model: Model | None,
-) -> _core.BacktrackSamples:
-    """Return samples of the major backtracks of telamalloc, with the exact search as oracle.
-
-    The arguments are those of `memplan_lab.learn.collect`, for one search of one problem, which
-    needs a capacity.
-    """
-    native = None if model is None else model.native
-    return _core.collect_backtracks(
-        _converted(problem), steps, oracle_nodes, oracle_share, seed, native
-    )
-
-
-def _taken(options: Mapping[str, object], problem: Problem) -> dict[str, object]:
-    """Return the options for the core, with the shipped model if one is needed."""
-    taken = dict(options)
-    if taken.keys().isdisjoint(("model", "learned", "policy")):
-        return taken
-    from memplan.solvers.backtracking import Model, shipped
-    from memplan.solvers.policy import functions_of
-
-    model = taken.get("model", False)
-    if isinstance(model, Model):
-        taken["model"] = model.native
-    elif model is not False:
-        raise MemplanError(
-            "the option model of telamalloc must be what memplan.solvers.backtracking.read "
-            "returns; give it from Python"
-        )
-    learned = taken.get("learned")
-    if isinstance(learned, Model):
-        taken |= {"learned": "published", "model": learned.native}
-    elif isinstance(learned, bool):
-        taken["learned"] = "on" if learned else "off"
-    elif learned in ("published", ["published"]):
-        taken["model"] = taken.get("model") or shipped()
-    elif learned not in (None, "on", "off"):
-        raise MemplanError(
-            "the option learned of telamalloc must be on, off, published, or a model"
-        )
-    if taken.get("policy", False) is not False:
-        taken["policy"] = functions_of(taken["policy"], problem)
-    return taken
+def exact_search() -> Outside:
+    """Return the exact search of the core, for a native module that asks it."""
+    return _core.exact_search()
 
 
 def _watch(
@@ -325,7 +291,8 @@ def _ranges(problem: Problem) -> tuple[Column, Column]:
     return lower, upper
 
 
-def _converted(problem: Problem) -> _core.Problem:
+def core_problem(problem: Problem) -> _core.Problem:
+    """Return a problem as the native modules take it."""
     lower, upper = _ranges(problem)
     return _core.Problem(
         problem.start,

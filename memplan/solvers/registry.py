@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ __all__ = [
     "check",
     "check_libraries",
     "check_proof",
+    "native_solver",
     "options_of",
     "parse",
 ]
@@ -69,11 +70,14 @@ class Solver:
     options
         By keyword of `memplan.solve`: a sentence on the option.
     defaults
-        The values of keywords that are not given; only solvers of the core list them.
+        The values of keywords that are not given; only native solvers list them.
     proves
         Whether it can write a proof that no plan is better.
     core, preset
-        The solver of the core that it calls, and the options that it sets there.
+        The native solver that it calls, and the options that it sets there.
+    outside
+        Makes, of options and the problem of a call, what the core runs in place of a solver of its
+        own; for solvers in other native modules.
     solve
         The function of a solver outside of the core: it reads the call from a `Run`, and offers it
         plans.
@@ -94,6 +98,7 @@ class Solver:
     proves: bool = False
     core: str = ""
     preset: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    outside: Callable[[Mapping[str, object], Problem], native.Outside] | None = None
     solve: Callable[[Run], None] | None = None
     libraries: tuple[str, ...] = ()
     extra: str = ""
@@ -104,53 +109,57 @@ class Solver:
 PLAIN = frozenset({"capacity", "alignment", "hints", "zero-size"})  # what every baseline keeps
 
 
-def _of_the_core(
+def native_solver(
     solver: native.Solver,
+    rows: native.Options,
     name: str = "",
     summary: str = "",
     options: Iterable[str] | None = None,
+    outside: Callable[[Mapping[str, object], Problem], native.Outside] | None = None,
     **preset: object,
 ) -> Solver:
-    """Return a solver of the core, or with `preset` a planner that sets these options."""
+    """Return a native solver, or with `preset` a planner that sets these options.
+
+    Parameters
+    ----------
+    solver, rows
+        What the native module says of the solver and of its options.
+    name, summary, options
+        In place of its own; `options` are those that a caller may set.
+    outside
+        As in `Solver`.
+    **preset
+        The options of the native solver that this planner sets.
+    """
     # Several parts of a solver may have an option of the same name; one row stands for all.
-    rows = {row[0]: row for row in solver.options}
-    kept = rows if options is None else options
+    known = {row[0]: row for row in rows}
+    kept = known if options is None else options
     return Solver(
         name or solver.name,
         summary or solver.says,
         supports=frozenset(CONSTRAINTS).difference(solver.lacks),
-        options=MappingProxyType({option: rows[option][2] for option in kept}),
-        defaults=MappingProxyType({option: rows[option][1] for option in kept}),
+        options=MappingProxyType({option: known[option][2] for option in kept}),
+        defaults=MappingProxyType({option: known[option][1] for option in kept}),
         proves=solver.proves and not preset,
         core=solver.name,
         preset=MappingProxyType(preset),
+        outside=outside,
         is_baseline=solver.baseline or bool(preset),
     )
 
 
 _CORE = {each.name: each for each in native.solvers()}
-_greedy = partial(_of_the_core, _CORE["greedy"], options=())
-_somas = partial(_of_the_core, _CORE["somas"], options=("sort", "fit"))
+_greedy = partial(native_solver, _CORE["greedy"], native.options("greedy"), options=())
 _OF_THE_CORE = {
     each.name: each
     for each in (
-        *(_of_the_core(solver) for name, solver in _CORE.items() if name != "somas"),
-        # These are the planners of MemoMalloc (section 2.3), and of SOMAS.
+        *(native_solver(solver, native.options(name)) for name, solver in _CORE.items()),
+        # This is a planner of MemoMalloc (section 2.3).
         _greedy(
             "greedy_by_size",
             "largest first, best fit (Pisarchyk and Lee 2020)",
             orders=["size"],
             first_fit=False,
-        ),
-        _somas(
-            "single_object",
-            "into one arena, hole by hole (SOMAS, Algorithm 6)",
-            objects="single",
-        ),
-        _somas(
-            "many_objects",
-            "into objects side by side (SOMAS, Algorithm 7)",
-            objects="many",
         ),
         # These are the planners that TelaMalloc compares with, and those of other compilers.
         _greedy(
@@ -170,49 +179,68 @@ _OF_THE_CORE = {
 
 
 class _Solvers(Mapping[str, Solver]):
-    """All solvers by name: those of the core, then those of other packages.
+    """All solvers by name: those of the core, then those that entry points declare.
 
-    Solvers of other packages are loaded when all are listed, or when a name is not one of the
-    core, so that a solve by `auto` does not wait for them.
+    An entry point is loaded when all are listed, or when a name is neither one of the core nor of
+    those before it, so that a solve by `auto` does not wait for them. Ours come first.
     """
 
     def __getitem__(self, name: str) -> Solver:
         found = _OF_THE_CORE.get(name)
-        return self._others[name] if found is None else found
+        if found is None:
+            found = next((each for each in self._others() if each.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        yield from _OF_THE_CORE
-        yield from self._others
+        yield from dict.fromkeys([*_OF_THE_CORE, *(each.name for each in self._others())])
 
     def __len__(self) -> int:
-        return len(_OF_THE_CORE) + len(self._others)
+        return len(list(iter(self)))
+
+    def _others(self) -> Iterator[Solver]:
+        for entry in self._entries:
+            yield from _declared(entry)
 
     @cached_property
-    def _others(self) -> dict[str, Solver]:
+    def _entries(self) -> list[EntryPoint]:
         from importlib.metadata import entry_points
 
-        declared = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-        found = {each.name: each for entry in declared for each in _declared(entry)}
-        return {name: each for name, each in found.items() if name not in _OF_THE_CORE}
+        return sorted(entry_points(group=GROUP), key=lambda each: (not _is_ours(each), each.name))
 
 
+def _is_ours(entry: EntryPoint) -> bool:
+    return entry.value.startswith("memplan.")
+
+
+@cache
 def _declared(entry: EntryPoint) -> Iterable[Solver]:
     """Return the solvers that an entry point leads to: one `Solver`, or several."""
     package = entry.dist.name if entry.dist is not None else entry.value
     try:
         found = entry.load()
+    except ModuleNotFoundError as error:
+        if _is_ours(entry) and str(error.name).startswith("memplan."):
+            return ()  # a part of memplan that is left out
+        raise _cannot_be_loaded(package, error) from error
     except Exception as error:  # the import of another package may raise any exception
-        reason = f"{type(error).__name__}: {error}"
-        raise MemplanError(
-            f"the solvers of the package {package} cannot be loaded: {reason[:150]}"
-        ) from error
+        raise _cannot_be_loaded(package, error) from error
     solvers = (found,) if isinstance(found, Solver) else tuple(found)
-    if any(not isinstance(each, Solver) or each.solve is None for each in solvers):
+    if any(
+        not isinstance(each, Solver) or (each.solve is None and each.outside is None)
+        for each in solvers
+    ):
         raise MemplanError(
             f"the package {package} declares {entry.value} as solvers; each must be a "
             "memplan.solvers.registry.Solver with a function solve"
         )
     return solvers
+
+
+def _cannot_be_loaded(package: str, error: Exception) -> MemplanError:
+    reason = f"{type(error).__name__}: {error}"
+    return MemplanError(f"the solvers of the package {package} cannot be loaded: {reason[:150]}")
 
 
 SOLVERS: Mapping[str, Solver] = _Solvers()

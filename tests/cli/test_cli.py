@@ -623,8 +623,8 @@ def test_help_is_there_for_every_command() -> None:
         (
             "plan examples/models/mobile.tflite --no-runtime",
             [
-                *("memplan.rewrite", "memplan.sources.foreign", "memplan.solvers.backtracking"),
-                *("memplan.solvers.policy", "hashlib", "importlib.metadata", "ssl"),
+                *("memplan.rewrite", "memplan.sources.foreign", "memplan.extensions.published"),
+                *("memplan._published", "hashlib", "importlib.metadata", "ssl"),
             ],
         ),
     ],

@@ -222,7 +222,7 @@ def test_the_study_switches_off_what_there_is() -> None:
 def test_paths_that_contributors_read_exist(page: str) -> None:
     """Tests that a page about the code names files and folders that are there."""
     named = re.findall(r"`([\w.-]+/[\w./-]*)`", (ROOT / page).read_text())
-    bases = [ROOT / base for base in (".", "memplan", "lab/memplan_lab", "core/src")]
+    bases = [ROOT / base for base in (".", "memplan", "lab/memplan_lab", "core", "core/src")]
     assert named or page == "SECURITY.md"
     for path in named:
         is_made = path.startswith("build/") or "NAME" in path

@@ -20,14 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "core" / "src"
 PUBLIC = ROOT / "core" / "include" / "memplan"
+PUBLISHED = ROOT / "core" / "published"
 
-# Public headers without a file of their name in `core/src`, and the rooms that they speak for.
+# Public headers without a file of their name, and the rooms that they speak for.
 SPEAKS_FOR = {
     "types": "util",
     "minimalloc_compat": "compat",
     "option": "model",
     "round": "model",
     "policy": "published/telamalloc",
+    "published": "published/solvers",
+    "c_api_published": "published/c_api",
     "repacker": "repack",
 }
 
@@ -190,7 +193,7 @@ def core_files() -> list[Path]:
     """Return every file of the core, with the public headers and without the tests."""
     return sorted(
         file
-        for folder in (CORE, PUBLIC)
+        for folder in (CORE, PUBLIC, PUBLISHED)
         for file in folder.rglob("*")
         if file.suffix in (".h", ".cpp")
     )
@@ -206,7 +209,9 @@ def public_room(name: str) -> str:
     if name in SPEAKS_FOR:
         return SPEAKS_FOR[name]
     sources = [file.relative_to(CORE) for file in CORE.rglob("*.cpp")]
-    own = {file.parent.as_posix() for file in sources if file.parent.name == name}
+    sources += [file.relative_to(PUBLISHED.parent) for file in PUBLISHED.rglob("*.cpp")]
+    folders = {file.parent.as_posix() for file in sources}
+    own = {name} & folders or {each for each in folders if each.endswith(f"/{name}")}
     rooms = own or {file.parent.as_posix() for file in sources if file.stem == name}
     assert len(rooms) == 1, f"memplan/{name}.h speaks for one room, not {len(rooms)}: {rooms}"
     return rooms.pop()
@@ -222,7 +227,8 @@ def core_room(name: str) -> str:
 
 def core_room_of(file: Path) -> str:
     """Return the room that a file of the core belongs to."""
-    base = CORE if file.is_relative_to(CORE) else PUBLIC.parent
+    bases = (CORE, PUBLIC.parent, PUBLISHED / "include", PUBLISHED.parent)
+    base = next(each for each in bases if file.is_relative_to(each))
     return core_room(file.relative_to(base).as_posix())
 
 
@@ -248,7 +254,7 @@ def main() -> None:
     parts = {"memplan": python_structure(ROOT / "memplan")}
     if (ROOT / "lab" / "memplan_lab").is_dir():
         parts["lab"] = python_structure(ROOT / "lab" / "memplan_lab")
-    parts["core/src"] = core_structure()
+    parts["core"] = core_structure()
     heads = ("rooms", "floors", "arrows", "cycles", "files", "lines")
     print(f"{'':<18}" + "".join(f"{head:>8}" for head in heads))
     for name, structure in parts.items():

@@ -1,4 +1,4 @@
-"""Tests of `memplan/_core.pyi`: what the type checker believes of the native module."""
+"""Tests of `memplan/_*.pyi`: what the type checker believes of the native modules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-STUB = Path(__file__).parents[2] / "memplan" / "_core.pyi"
+PACKAGE = Path(__file__).parents[2] / "memplan"
 
 
-def test_the_stub_is_that_of_the_module(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["_core", "_published"])
+def test_the_stub_is_that_of_the_module(name: str, tmp_path: Path) -> None:
     """Tests that the committed stub is what nanobind writes for the module that is built."""
     pytest.importorskip("nanobind")
-    made = tmp_path / "_core.pyi"
-    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "memplan._core", "-o", made]
+    made = tmp_path / f"{name}.pyi"
+    module = f"memplan.{name}"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", module, "-o", made]
     subprocess.run(command, check=True, capture_output=True)
-    assert STUB.read_text() == made.read_text(), (
-        "bindings/ has changed: python -m nanobind.stubgen -m memplan._core -o memplan/_core.pyi"
+    assert (PACKAGE / made.name).read_text() == made.read_text(), (
+        f"bindings/ has changed: python -m nanobind.stubgen -m {module} -o memplan/{name}.pyi"
     )

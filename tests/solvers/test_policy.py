@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import memplan as mp
+from memplan.extensions.published.policy import Policy, State
 from memplan.solvers import registry
-from memplan.solvers.policy import Policy, State
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "policy" / "heaviest_first.py"
 
@@ -296,7 +296,7 @@ def test_ctrl_c_ends_a_search_with_a_policy() -> None:
 import signal
 import numpy as np
 import memplan as mp
-from memplan.solvers.policy import Policy
+from memplan.extensions.published.policy import Policy
 class First(Policy):
     def choose(self, state):
         return int(state.candidates[0])
@@ -304,6 +304,7 @@ random = np.random.default_rng(1)
 start = random.integers(0, 40, 300)
 problem = mp.Problem.from_arrays(start, start + 9, random.integers(1, 640, 300))
 problem = problem.with_capacity(mp.lower_bound(problem))
+mp.solve([], "telamalloc")  # loads what the search needs
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.setitimer(signal.ITIMER_REAL, 0.3)
 try:

@@ -63,7 +63,8 @@ typedef struct memplan_progress {
  * library that knows fewer refuses options in which one of the others is set, which is: not 0. */
 typedef struct memplan_options {
   size_t struct_size;          /* set by memplan_default_options() */
-  const char* solver;          /* "auto", or one of those that memplan::solvers() has (solve.h) */
+  const char* solver;          /* "auto", or one of those that memplan::solvers() has (solve.h):
+                                  "greedy", "exact", "prover" or "large" */
   memplan_objective objective; /* MEMPLAN_MIN_PEAK */
   double seconds;              /* negative: no limit */
   int64_t nodes;               /* negative: no limit */

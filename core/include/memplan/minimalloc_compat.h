@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -30,6 +31,10 @@
 #include <absl/status/statusor.h>
 #include <absl/time/time.h>
 #endif
+
+namespace memplan {
+struct OutsideSolver;  // solve.h
+}
 
 namespace minimalloc {
 // A namespace of its own, so that a program may be linked with the other library too.
@@ -186,6 +191,11 @@ using HatlessPruningParam = bool;
 using MinimizeCapacity = bool;
 using PreorderingHeuristic = std::string;
 
+struct SolverParams;
+
+// The published search, of the library memplan_published, for SolverParams::published.
+std::shared_ptr<const memplan::OutsideSolver> Published(const SolverParams& params);
+
 // The switches of the published search, which `published` asks for. Other than by that, they and
 // the heuristics change nothing: memplan has searches of its own.
 struct SolverParams {
@@ -201,7 +211,8 @@ struct SolverParams {
   HatlessPruningParam hatless_pruning = true;
   MinimizeCapacity minimize_capacity = false;  // the least height within the capacity
   std::vector<PreorderingHeuristic> preordering_heuristics = {"WAT", "TAW", "TWA"};
-  bool published = false;
+  // Empty for the searches of memplan, or Published.
+  std::function<std::shared_ptr<const memplan::OutsideSolver>(const SolverParams&)> published;
 };
 
 // What a heuristic compares, of one buffer.

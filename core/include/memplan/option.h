@@ -9,27 +9,23 @@
 // read.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace memplan {
 
-struct BacktrackModel;  // learning.h
-class SearchPolicy;     // policy.h
-
 using Names = std::vector<std::string>;
 
-// An option of a solver, as data.
-struct Option {
+// An option of a solver, as data. Solvers outside of the core have options of `More` types.
+template <typename... More>
+struct OptionOf {
   const char* name;
   const char* says;  // what it does, or what it does when it is on
-  // Where its value is, in the options of a call.
-  std::variant<bool*, std::string*, Names*, std::shared_ptr<const BacktrackModel>*,
-               std::shared_ptr<SearchPolicy>*>
-      value;
+  std::variant<bool*, std::string*, Names*, More*...> value;  // in the options of a call
 };
+
+using Option = OptionOf<>;
 
 }  // namespace memplan
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -11,15 +12,12 @@
 #include "memplan/exact.h"
 #include "memplan/greedy.h"
 #include "memplan/large.h"
-#include "memplan/minimalloc.h"
 #include "memplan/option.h"
 #include "memplan/plan.h"
 #include "memplan/problem.h"
 #include "memplan/prover.h"
-#include "memplan/rectangles.h"
 #include "memplan/round.h"
-#include "memplan/somas.h"
-#include "memplan/telamalloc.h"
+#include "memplan/sections.h"
 
 namespace memplan {
 
@@ -46,8 +44,11 @@ struct Progress {
          "begin with repeated first fit at the target; rejected buffers go earlier in the next " \
          "order")
 
+struct OutsideSolver;
+
 struct SolveOptions {
-  std::string solver = "auto";  // a name from solvers()
+  std::string solver = "auto";                   // a name from solvers()
+  std::shared_ptr<const OutsideSolver> outside;  // runs in place of `solver`, where it is set
   Objective objective = Objective::kMinPeak;
   Budget budget;
   int threads = 1;  // never changes the answer, only the time
@@ -55,14 +56,9 @@ struct SolveOptions {
   Stopper::Interrupt interrupt;  // asked every 20 ms; true stops the search
   MEMPLAN_FIRST_OPTIONS(MEMPLAN_FIELD)
   GreedyOptions greedy;
-  MiniMallocOptions minimalloc;
   ExactOptions exact;
   ProverOptions prover;
   LargeOptions large;
-  SomasOptions somas;
-  TelamallocOptions telamalloc;
-  CspOptions csp;
-  MetaCspOptions meta_csp;
   // Called by the thread that called solve(), when the best plan or the bound has changed and
   // about twice a second; may be empty.
   std::function<void(const Progress&)> progress;
@@ -85,11 +81,6 @@ enum OptionSet : unsigned {
   kLargeOptions = 4,
   kExactOptions = 8,
   kProverOptions = 16,
-  kMiniMallocOptions = 32,
-  kTelamallocOptions = 64,
-  kSomasOptions = 128,
-  kCspOptions = 256,
-  kMetaCspOptions = 512,
 };
 
 // The constraints that some solvers do not keep. All of them keep capacities, hints, sizes of 0 and
@@ -112,6 +103,31 @@ struct Solver {
 
 // All that SolveOptions::solver may name.
 const std::vector<Solver>& solvers();
+
+// Whether a plan is made before a solver, and at any price after it where it has found none.
+enum class OurPlans {
+  kAlways,
+  kForPeak,  // in a search for a fit, the first plan is the last one
+  kNever,    // the solver is measured as it was published
+};
+
+// A solver that is not in the table above. solve() asks it as it asks those of the table: bounds,
+// first plans, limits to probe and the statistics are the same for all.
+struct OutsideSolver {
+  using Search = std::function<Plan(const Problem& problem, const Sections& sections, Bytes limit,
+                                    std::int64_t nodes, Stopper& stopper)>;
+
+  Solver is;
+  OurPlans plans = OurPlans::kForPeak;
+  // Is there a plan with a peak of at most `limit`? Asked until the least peak is known, by the
+  // thread that called solve(). What it throws comes out of solve() as it is.
+  Search search;
+  // Whether `search` is asked once, for the best plan that it can make, whatever the limit.
+  bool once = false;
+  // The nodes of a search that does not end by itself where the caller sets no limit: so many, and
+  // one for each buffer; 0 for a search that ends.
+  std::int64_t nodes = 0;
+};
 
 // The options of `options->solver`, none for a name that no solver has. For `auto`, an option that
 // several parts have is listed once for each of them.

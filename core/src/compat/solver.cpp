@@ -124,24 +124,7 @@ memplan::SolveOptions options_of(const SolverParams& params, const Interrupt& in
   memplan::SolveOptions options;
   options.budget.seconds = std::max(params.timeout.seconds(), 0.0);
   options.interrupt = interrupt;
-  if (!params.published) return options;
-  options.solver = "minimalloc";
-  options.minimalloc.canonical = params.canonical_only;
-  options.minimalloc.section_inference = params.section_inference;
-  options.minimalloc.monotonic_floor = params.monotonic_floor;
-  options.minimalloc.unallocated_floor = params.unallocated_floor;
-  options.minimalloc.dominance = params.check_dominance;
-  options.minimalloc.hatless = params.hatless_pruning;
-  options.minimalloc.dynamic_ordering = params.dynamic_ordering;
-  options.minimalloc.static_ordering = params.static_preordering;
-  options.minimalloc.dynamic_decomposition = params.dynamic_decomposition;
-  options.minimalloc.orders = params.preordering_heuristics;
-  for (std::string& order : options.minimalloc.orders) {
-    // Letters that are no keys have no effect in the library of that name.
-    const std::string_view known = "WATZLUCO";
-    const auto unknown = [&](char key) { return known.find(key) == std::string_view::npos; };
-    order.erase(std::remove_if(order.begin(), order.end(), unknown), order.end());
-  }
+  if (params.published) options.outside = params.published(params);
   return options;
 }
 
@@ -166,7 +149,7 @@ Outcome solve_parts(const Problem& problem, const Parts& parts, const SolverPara
     return {};
   }
   memplan::SolveOptions options = options_of(params, interrupt);
-  if (options.minimalloc.orders.empty()) {
+  if (params.published && params.preordering_heuristics.empty()) {
     return {kInvalid, "the published search needs an order: preordering_heuristics is empty"};
   }
   // A capacity of 0 is none for the core; it holds buffers of size 0 at offset 0.

@@ -90,6 +90,9 @@ class Repacker::State {
     explicit Call(const SolveOptions& given)
         : options(given), stopper(given.budget.seconds, given.interrupt) {}
     std::int64_t nodes_left() const { return options.budget.nodes - answer.stats.nodes; }
+    bool may_squeak() const {
+      return options.solver == kAuto && !options.outside && options.squeaky_wheel;
+    }
   };
 
   void check_pins(const Problem& rows) const;
@@ -457,7 +460,7 @@ bool Repacker::State::take(const Draft& draft, const char* note, repack::Trial* 
 
 // The same for a fit, unless a full solve begins with that pass by itself.
 bool Repacker::State::packs_to_fit(Bytes limit, Call* call) {
-  if (call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
+  if (!call->may_squeak()) return false;
   if (arena.count() > kCoalescingFirst || call->stopper.look()) return false;
   look_up();
   return bound_ <= limit && packs_in_time(limit, call);
@@ -466,7 +469,7 @@ bool Repacker::State::packs_to_fit(Bytes limit, Call* call) {
 // Tries to plan all again at the bound: in order of time, by the order of the plan before, or else
 // by what `auto` would try first.
 bool Repacker::State::squeaks_to_bound(Call* call) {
-  if (squeaked_ || call->options.solver != kAuto || !call->options.squeaky_wheel) return false;
+  if (squeaked_ || !call->may_squeak()) return false;
   squeaked_ = true;
   look_up();
   problem_.capacity.reset();

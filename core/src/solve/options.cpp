@@ -16,11 +16,6 @@ void list(GreedyOptions* part, Options* rows) { MEMPLAN_GREEDY_OPTIONS(MEMPLAN_R
 void list(LargeOptions* part, Options* rows) { MEMPLAN_LARGE_OPTIONS(MEMPLAN_ROW) }
 void list(ExactOptions* part, Options* rows) { MEMPLAN_EXACT_OPTIONS(MEMPLAN_ROW) }
 void list(ProverOptions* part, Options* rows) { MEMPLAN_PROVER_OPTIONS(MEMPLAN_ROW) }
-void list(MiniMallocOptions* part, Options* rows) { MEMPLAN_MINIMALLOC_OPTIONS(MEMPLAN_ROW) }
-void list(TelamallocOptions* part, Options* rows) { MEMPLAN_TELAMALLOC_OPTIONS(MEMPLAN_ROW) }
-void list(SomasOptions* part, Options* rows) { MEMPLAN_SOMAS_OPTIONS(MEMPLAN_ROW) }
-void list(CspOptions* part, Options* rows) { MEMPLAN_CSP_OPTIONS(MEMPLAN_ROW) }
-void list(MetaCspOptions* part, Options* rows) { MEMPLAN_META_CSP_OPTIONS(MEMPLAN_ROW) }
 
 #undef MEMPLAN_ROW
 
@@ -36,11 +31,6 @@ Options options_of(SolveOptions* options) {
   if ((known->options & kLargeOptions) != 0) list(&options->large, &rows);
   if ((known->options & kExactOptions) != 0) list(&options->exact, &rows);
   if ((known->options & kProverOptions) != 0) list(&options->prover, &rows);
-  if ((known->options & kMiniMallocOptions) != 0) list(&options->minimalloc, &rows);
-  if ((known->options & kTelamallocOptions) != 0) list(&options->telamalloc, &rows);
-  if ((known->options & kSomasOptions) != 0) list(&options->somas, &rows);
-  if ((known->options & kCspOptions) != 0) list(&options->csp, &rows);
-  if ((known->options & kMetaCspOptions) != 0) list(&options->meta_csp, &rows);
   return rows;
 }
 

@@ -23,24 +23,12 @@
 #include "solve/regimes.h"
 #include "solve/round_robin.h"
 #include "solve/search_and_prover.h"
-#include "solve/somas.h"
 #include "solve/windows.h"
 #include "util/failure.h"
 
 namespace memplan {
 
 namespace {
-
-// The budget of telamalloc: the steps after which TelaMalloc calls a problem unsolved (section
-// 7.2).
-constexpr std::int64_t kTelamallocSteps = 500000;
-
-// Whether a plan is made before a solver, and at any price after it where it has found none.
-enum class OurPlans {
-  kAlways,
-  kForPeak,  // in a search for a fit, the first plan is the last one
-  kNever,    // the solver is measured as it was published
-};
 
 class Run;
 
@@ -81,37 +69,14 @@ class Run {
 
   void run_large() { run_large(incumbent_.nodes_left()); }
 
-  void run_somas() { memplan::run_somas(incumbent_); }
-
-  void run_minimalloc() {
-    ask([this](Bytes capacity, std::int64_t nodes) {
-      return minimalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.minimalloc,
-                        nodes, incumbent_.stopper());
-    });
-  }
-
-  void run_telamalloc() {
-    // The search of telamalloc proves next to nothing, so that it would go on for ever where
-    // nothing fits.
-    const std::int64_t steps = kTelamallocSteps + incumbent_.problem().count();
-    if (open_ended(steps)) incumbent_.limit_nodes(steps);
-    ask([this](Bytes capacity, std::int64_t nodes) {
-      return telamalloc(incumbent_.problem(), incumbent_.sections(), capacity, options_.telamalloc,
-                        nodes, incumbent_.stopper());
-    });
-  }
-
-  void run_csp() {
-    ask([this](Bytes capacity, std::int64_t nodes) {
-      return csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.csp, nodes,
-                 incumbent_.stopper());
-    });
-  }
-
-  void run_meta_csp() {
-    ask([this](Bytes capacity, std::int64_t nodes) {
-      return meta_csp(incumbent_.problem(), incumbent_.sections(), capacity, options_.meta_csp,
-                      nodes, incumbent_.stopper());
+  void run_outside() {
+    const OutsideSolver& outside = *options_.outside;
+    const std::int64_t nodes = outside.nodes + incumbent_.problem().count();
+    if (outside.nodes > 0 && open_ended(nodes)) incumbent_.limit_nodes(nodes);
+    if (outside.once) return ask_once(outside);
+    ask([this, &outside](Bytes limit, std::int64_t left) {
+      return outside.search(incumbent_.problem(), incumbent_.sections(), limit, left,
+                            incumbent_.stopper());
     });
   }
 
@@ -211,6 +176,15 @@ class Run {
     probe_in_rounds(incumbent_, search, name);
   }
 
+  void ask_once(const OutsideSolver& outside) {
+    const Incumbent::Lap lap(incumbent_, outside.is.name);
+    const std::int64_t nodes = incumbent_.nodes_left();
+    Plan plan = outside.search(incumbent_.problem(), incumbent_.sections(), incumbent_.capacity(),
+                               nodes, incumbent_.stopper());
+    const std::string solver = plan.stats.solver;
+    incumbent_.take(incumbent_.target(), nodes, std::move(plan), solver.c_str(), "");
+  }
+
   // Whether the caller's budget is practically unlimited, compared with ours of so many nodes.
   bool open_ended(std::int64_t nodes) const {
     return options_.budget.seconds > 1e17 && options_.budget.nodes > nodes;
@@ -275,14 +249,6 @@ constexpr Entry kSolvers[] = {
      OurPlans::kAlways,
      {"greedy", "first fit and best fit over many orders; no proof", 0,
       kFirstOptions | kGreedyOptions}},
-    {&Run::run_minimalloc,
-     OurPlans::kForPeak,
-     {"minimalloc", "the search of MiniMalloc, as published", kRelations, kMiniMallocOptions}},
-    {&Run::run_telamalloc,
-     OurPlans::kForPeak,
-     {"telamalloc",
-      "the search of TelaMalloc, as published: heuristics with constraint propagation",
-      kWindows | kRelations, kTelamallocOptions}},
     {&Run::run_exact,
      OurPlans::kForPeak,
      {"exact", "branch and bound, alternating with the prover", 0, kExactOptions | kProverOptions,
@@ -294,26 +260,15 @@ constexpr Entry kSolvers[] = {
      OurPlans::kAlways,
      {"large", "for up to a million buffers: many orders, critical cores, windows", 0,
       kFirstOptions | kLargeOptions}},
-    {&Run::run_somas,
-     OurPlans::kNever,
-     {"somas", "the offsets of SOMAS, as published", kPlaces | kWindows, kSomasOptions, false,
-      true}},
-    {&Run::run_csp,
-     OurPlans::kForPeak,
-     {"csp", "constraint satisfaction: one variable for each buffer, its offset",
-      kWindows | kRelations, kCspOptions, false, true}},
-    {&Run::run_meta_csp,
-     OurPlans::kForPeak,
-     {"meta_csp", "constraint satisfaction: one variable for each pair of buffers, above or below",
-      kWindows | kRelations, kMetaCspOptions, false, true}},
 };
 
-// Null if there is no such solver.
-const Entry* entry_of(const std::string& solver) {
+// Nothing if there is no such solver.
+std::optional<Entry> entry_of(const SolveOptions& options) {
+  if (options.outside) return Entry{&Run::run_outside, options.outside->plans, options.outside->is};
   for (const Entry& each : kSolvers) {
-    if (solver == each.is.name) return &each;
+    if (options.solver == each.is.name) return each;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string unknown_solver(const std::string& solver) {
@@ -378,8 +333,8 @@ std::string try_solve(const Problem& problem, const SolveOptions& options, Plan*
   Stopper stopper(options.budget.seconds, options.interrupt);
   Sections sections;
   if (std::string fault = check_posed(problem, options, &sections); !fault.empty()) return fault;
-  const Entry* const solver = entry_of(options.solver);
-  if (solver == nullptr) return unknown_solver(options.solver);
+  const std::optional<Entry> solver = entry_of(options);
+  if (!solver) return unknown_solver(options.solver);
   if (std::string fault = unsupported(problem, options, solver->is); !fault.empty()) return fault;
   const std::optional<Problem> by_lifetimes =
       without_list(problem, options, solver->is, stopper, &sections);

@@ -71,7 +71,7 @@ def collect(
     """Search problems of known capacity; record where a perfect search would backtrack to."""
     output.check_output(out)
 
-    from memplan.solvers import backtracking
+    from memplan.extensions.published import backtracking
     from memplan_lab import learn
 
     samples = learn.collect(
@@ -142,7 +142,7 @@ def evaluate(
     """Search problems with and without learning; compare solved ones, backtracks and times."""
     output.check_output(out)
 
-    from memplan.solvers import backtracking
+    from memplan.extensions.published import backtracking
     from memplan_lab import learn
     from memplan_lab.learn import merit
 
@@ -193,7 +193,7 @@ def figures(
 
     Needs the extra `plot` of memplan.
     """
-    from memplan.solvers import backtracking
+    from memplan.extensions.published import backtracking
     from memplan.view import picture
     from memplan_lab import learn
     from memplan_lab.learn import figures as drawing

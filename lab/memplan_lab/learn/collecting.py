@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from memplan.solvers import native
-from memplan.solvers.backtracking import Model
+from memplan.extensions.published import backtracking
+from memplan.extensions.published.backtracking import Model
 from memplan_lab.learn.instances import Instance
 from memplan_lab.learn.samples import Samples, join
 
@@ -65,7 +65,7 @@ def collect(
         problem = instance.make()
         count += 1
         for run in range(runs):
-            seen = native.collect_backtracks(
+            seen = backtracking.collect(
                 problem,
                 steps=steps,
                 oracle_nodes=oracle_nodes,

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from memplan.extensions.published.backtracking import Model
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.solvers.backtracking import Model
 from memplan_lab.learn.instances import Instance
 
 __all__ = ["Row", "Run", "evaluate"]
@@ -52,7 +52,7 @@ def evaluate(
         Problems with capacities; use problems that did not train the model.
     learned
         As the option of `telamalloc`: True for the second search beside it; or a model, from
-        `train` or `memplan.solvers.backtracking.read`, which searches as published.
+        `train` or `memplan.extensions.published.backtracking.read`, which searches as published.
     steps
         Limit of a search, in placements tried.
     repeat

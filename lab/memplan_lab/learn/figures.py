@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.base.files import write_text
+from memplan.extensions.published.backtracking import Model, features
 from memplan.problem import Problem
 from memplan.solvers import solve
-from memplan.solvers.backtracking import Model, features
 from memplan.view import picture
 from memplan_lab.learn.samples import Samples
 

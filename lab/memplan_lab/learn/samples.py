@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.base.errors import FormatError
+from memplan.extensions.published.backtracking import features
 from memplan.formats import write_bytes
-from memplan.solvers.backtracking import features
 
 __all__ = ["Samples", "load"]
 
@@ -27,9 +27,9 @@ _IMPASSES = ("length", "solvable", "shared")
 
 @dataclass(frozen=True)
 class Samples:
-    """Targets of major backtracks, as `memplan._core.collect_backtracks` returns them."""
+    """Targets of major backtracks, as `memplan._published.collect_backtracks` returns them."""
 
-    # `float32`, one row per target; the columns are `memplan.solvers.backtracking.features()`.
+    # `float32`, one row per target; the columns are `backtracking.features()`.
     features: Floats
     level: Ints  # the decision level of each target: its placement and all after it are taken back
     impasse: Ints  # the backtrack of each target, ascending: an index of the three columns below

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan.base.errors import MemplanError
-from memplan.solvers.backtracking import Model
+from memplan.extensions.published.backtracking import Model
 from memplan_lab.extras import require
 from memplan_lab.learn.samples import Samples
 
@@ -78,7 +78,7 @@ def train(
 
 
 def columns_of(booster: Any) -> dict[str, npt.NDArray[np.generic]]:
-    """Return the trees of a LightGBM booster as the columns of `memplan._core.Forest`.
+    """Return the trees of a LightGBM booster as the columns of `memplan._published.Forest`.
 
     A row of `float32` features reaches the same leaf, because a threshold is rounded down to the
     next `float32`, and no feature can have a value between the two. The values of leaves have six

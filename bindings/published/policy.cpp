@@ -36,12 +36,14 @@ Column column_of(const std::vector<Row>& rows) {
 
 class PythonPolicy : public SearchPolicy {
  public:
-  PythonPolicy(Caller* caller, nb::object choose, nb::object go_back)
-      : caller_(*caller), choose_(std::move(choose)), go_back_(std::move(go_back)) {}
+  PythonPolicy(nb::object choose, nb::object go_back)
+      : choose_(std::move(choose)), go_back_(std::move(go_back)) {}
+
+  void meet(Caller* caller) { caller_ = caller; }
 
   Choice choose(const SearchState& now) override {
     Choice choice;
-    caller_.call([&] {
+    caller_->call([&] {
       const nb::object answer = ask(choose_, now);
       if (answer.is_none()) return;
       const auto [row, offset] = nb::cast<std::pair<BufferIdx, std::optional<Bytes>>>(answer);
@@ -51,7 +53,7 @@ class PythonPolicy : public SearchPolicy {
   }
   std::int32_t go_back(const SearchState& now) override {
     std::int32_t level = kByRule;
-    caller_.call([&] {
+    caller_->call([&] {
       const nb::object answer = ask(go_back_, now);
       if (!answer.is_none()) level = nb::cast<std::int32_t>(answer);
     });
@@ -69,15 +71,16 @@ class PythonPolicy : public SearchPolicy {
                     column_of(failed), column_of(culprits));
   }
 
-  Caller& caller_;
+  Caller* caller_ = nullptr;
   nb::object choose_;
   nb::object go_back_;
 };
 
 }  // namespace
 
-std::shared_ptr<SearchPolicy> make_policy(Caller* caller, nb::object choose, nb::object go_back) {
-  return std::make_shared<PythonPolicy>(caller, std::move(choose), std::move(go_back));
+Policy make_policy(nb::object choose, nb::object go_back) {
+  auto policy = std::make_shared<PythonPolicy>(std::move(choose), std::move(go_back));
+  return {policy, [policy](Caller* caller) { policy->meet(caller); }};
 }
 
 }  // namespace memplan::python

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "memplan/exact.h"
 #include "model/subproblem.h"
 #include "util/invariants.h"
 
@@ -19,11 +18,12 @@ std::vector<BufferIdx> sorted(std::vector<BufferIdx> rows) {
 }  // namespace
 
 Oracle::Oracle(const Problem& problem, const std::vector<BufferIdx>& part, Bytes capacity,
-               std::int64_t nodes, Stopper& stopper)
+               const CompleteSearch& complete, std::int64_t nodes, Stopper& stopper)
     : part_(sorted(part)),
       problem_(subproblem(problem, part_)),
       sections_(sweep(problem_)),
       capacity_(capacity),
+      complete_(complete),
       nodes_(nodes),
       stopper_(stopper) {
   problem_.pin.resize(part.size(), kNoOffset);
@@ -69,8 +69,7 @@ Oracle::Answer Oracle::ask(std::int32_t length) {
     MEMPLAN_ASSERT(row != part_.end() && *row == path_[level].buffer);
     problem_.pin[row - part_.begin()] = path_[level].offset;
   }
-  const Plan plan =
-      exact_fit(problem_, sections_, capacity_, ExactOptions(), nodes_, 1, 0, stopper_);
+  const Plan plan = complete_(problem_, sections_, capacity_, nodes_, stopper_);
   if (plan.has_offsets()) return Answer::kSolvable;
   return plan.status == Status::kInfeasible ? Answer::kDead : Answer::kOpen;
 }
@@ -85,8 +84,8 @@ int CollectingPolicy::choose(const Impasse& now) {
   if (oracle_ == nullptr || part_ != now.part) {
     part_ = now.part;
     records_.clear();
-    oracle_ =
-        std::make_unique<Oracle>(problem_, part_, now.capacity, options_.oracle_nodes, stopper_);
+    oracle_ = std::make_unique<Oracle>(problem_, part_, now.capacity, options_.oracle,
+                                       options_.oracle_nodes, stopper_);
   }
   // Drawn also where it is of no use, so that one open question does not change all later draws.
   const bool follow = static_cast<double>(random_.below(1'000'000)) < 1e6 * options_.oracle_share;

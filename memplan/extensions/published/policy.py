@@ -19,7 +19,7 @@ from memplan.problem.columns import Column
 
 __all__ = ["Functions", "Policy", "State", "functions_of"]
 
-# The functions that the core calls: see bindings/policy.h.
+# The functions that the core calls: see bindings/published/policy.h.
 Functions = tuple[Callable[..., tuple[int, int | None] | None], Callable[..., int | None]]
 
 
@@ -118,7 +118,7 @@ def functions_of(policy: object, problem: Problem) -> Functions:
     if not isinstance(policy, Policy):
         raise MemplanError(
             f"the option policy of telamalloc is {shown(policy)}; it must be a "
-            "memplan.solvers.policy.Policy, which the command line cannot give"
+            "memplan.extensions.published.policy.Policy, which the command line cannot give"
         )
 
     def choose(*columns: object) -> tuple[int, int | None] | None:

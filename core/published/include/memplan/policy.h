@@ -6,8 +6,9 @@
 //   struct LargestFirst : memplan::SearchPolicy {
 //     Choice choose(const memplan::SearchState& now) override { ... return {buffer}; }
 //   };
-//   options.solver = "telamalloc";
-//   options.telamalloc.policy = std::make_shared<LargestFirst>();
+//   memplan::PublishedOptions how;
+//   how.telamalloc.policy = std::make_shared<LargestFirst>();
+//   options.outside = memplan::published_solver("telamalloc", how);  // published.h
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,17 +53,22 @@ struct BacktrackSamples {
   Plan plan;  // what the search ended with
 };
 
+// Whether there is a plan within a limit, from a search that is complete, as the exact search is.
+using CompleteSearch = std::function<Plan(const Problem& problem, const Sections& sections,
+                                          Bytes limit, std::int64_t nodes, Stopper& stopper)>;
+
 struct CollectOptions {
   TelamallocOptions search;
-  std::int64_t steps = 20'000;        // of the search
-  std::int64_t oracle_nodes = 2'000;  // of the exact search, for each question
+  std::int64_t steps = 20'000;  // of the search
+  CompleteSearch oracle;
+  std::int64_t oracle_nodes = 2'000;  // of the oracle, for each question
   double oracle_share = 0.5;          // of backtracks that go where the oracle says
   std::uint64_t seed = 0;
   // Decides where the oracle is not followed; null stands for the regular rule.
   std::shared_ptr<const BacktrackModel> model;
 };
 
-// Searches once, with the exact search as the oracle at every major backtrack (section 6.3).
+// Searches once, with the oracle at every major backtrack (section 6.3).
 BacktrackSamples collect_backtracks(const Problem& problem, const Sections& sections,
                                     Bytes capacity, const CollectOptions& options,
                                     Stopper& stopper);

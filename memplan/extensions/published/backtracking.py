@@ -1,8 +1,8 @@
 """Reads and writes the model of learned backtracking: trees, and the recipe that made them.
 
 The file is JSON: `format` and `version`, the names of the `features` in the order of their columns,
-`threshold` and `discount` (TelaMalloc, section 6.5), the columns of the `forest` (see
-core/include/memplan/forest.h), and the `recipe`, which is for people and is not interpreted.
+`threshold` and `discount` (TelaMalloc, section 6.5), the columns of the `forest` (see forest.h in
+core/published/include/memplan), and the `recipe`, which is for people and is not interpreted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from memplan import _core
+import memplan._published as _published
 from memplan.base.errors import FormatError, shown
 from memplan.base.files import read_bytes
+from memplan.problem import Problem
+from memplan.solvers import native
 
-__all__ = ["SHIPPED", "Model", "features", "read", "shipped"]
+__all__ = ["SHIPPED", "Model", "collect", "features", "read", "shipped"]
 
 SHIPPED = Path(__file__).parent / "data" / "backtracking.json"
 FORMAT = "memplan backtracking model"
@@ -38,19 +40,19 @@ _LARGEST = 1e30  # well within a float32; the comparison with it also rejects na
 class Model:
     """The model that chooses the target of a major backtrack in `telamalloc`."""
 
-    columns: Mapping[str, npt.NDArray[np.generic]]  # of `memplan._core.Forest`, by name
+    columns: Mapping[str, npt.NDArray[np.generic]]  # of `memplan._published.Forest`, by name
     threshold: float  # scores below it count as noise
     discount: float  # the part of its score that the outermost target loses, 0 to 1
     recipe: Mapping[str, object]  # how it was made
 
-    def forest(self) -> _core.Forest:
+    def forest(self) -> _published.Forest:
         """Return the trees, ready to score rows; a `ValueError` says why columns are no trees."""
-        return _core.Forest(**self.columns)  # type: ignore[arg-type]
+        return _published.Forest(**self.columns)  # type: ignore[arg-type]
 
     @cached_property
-    def native(self) -> _core.BacktrackModel:
+    def native(self) -> _published.BacktrackModel:
         """The model as an object of the core; a `ValueError` says why values make no model."""
-        return _core.BacktrackModel(self.forest(), self.threshold, self.discount)
+        return _published.BacktrackModel(self.forest(), self.threshold, self.discount)
 
     def text(self) -> str:
         """Return the text of the model's file: one entry on a line, so that files can be diffed."""
@@ -74,11 +76,11 @@ class Model:
 
 def features() -> list[str]:
     """Return the names of the features by which a target is scored, in the columns' order."""
-    return _core.backtrack_features()
+    return _published.backtrack_features()
 
 
 @cache
-def shipped() -> _core.BacktrackModel:
+def shipped() -> _published.BacktrackModel:
     """Return the model that comes with the package."""
     return read(SHIPPED).native
 
@@ -114,6 +116,31 @@ def read(path: str | os.PathLike[str]) -> Model:
     except ValueError as error:
         raise FormatError(name, f"this is not a model: {error}") from None
     return model
+
+
+def collect(
+    problem: Problem,
+    *,
+    steps: int,
+    oracle_nodes: int,
+    oracle_share: float,
+    seed: int,
+    model: Model | None,
+) -> _published.BacktrackSamples:
+    """Return samples of the major backtracks of telamalloc, with the exact search as oracle.
+
+    The arguments are those of `memplan_lab.learn.collect`, for one search of one problem, which
+    needs a capacity.
+    """
+    return _published.collect_backtracks(
+        native.core_problem(problem),
+        steps,
+        oracle_nodes,
+        oracle_share,
+        seed,
+        None if model is None else model.native,
+        native.exact_search(),
+    )
 
 
 def _read_content(name: str) -> dict[str, object]:

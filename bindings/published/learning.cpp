@@ -15,6 +15,7 @@
 
 #include "columns.h"
 #include "memplan/learning.h"
+#include "outside.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -50,7 +51,7 @@ Scores call_score(const Forest& forest, const Rows& rows) {
 
 BacktrackSamples call_collect(const Problem& problem, std::int64_t steps, std::int64_t oracle_nodes,
                               double oracle_share, std::uint64_t seed,
-                              std::shared_ptr<const BacktrackModel> model) {
+                              std::shared_ptr<const BacktrackModel> model, const Outside& oracle) {
   if (!problem.capacity) throw nb::value_error("collecting needs a problem with a capacity");
   CollectOptions options;
   options.steps = steps;
@@ -58,6 +59,7 @@ BacktrackSamples call_collect(const Problem& problem, std::int64_t steps, std::i
   options.oracle_share = oracle_share;
   options.seed = seed;
   options.model = std::move(model);
+  options.oracle = oracle.solver->search;
   Stopper stopper(std::numeric_limits<double>::infinity(), [] {
     const nb::gil_scoped_acquire gil;
     return PyErr_CheckSignals() != 0;
@@ -90,7 +92,7 @@ Matrix feature_matrix(nb::handle_t<BacktrackSamples> self) {
 void bind_learning(nb::module_& m) {
   m.def("backtrack_features", &backtrack_features, "What a target is scored by, by column.");
 
-  nb::class_<Forest>(m, "Forest", "Regression trees; see core/include/memplan/forest.h.")
+  nb::class_<Forest>(m, "Forest", "Regression trees; see core/published/include/memplan/forest.h.")
       .def(
           "__init__",
           [](Forest* self, const Column<std::int32_t>& feature, const Column<float>& threshold,
@@ -124,8 +126,8 @@ void bind_learning(nb::module_& m) {
                    [](const BacktrackSamples& samples) { return samples.plan.has_offsets(); });
 
   m.def("collect_backtracks", &call_collect, "problem"_a, "steps"_a, "oracle_nodes"_a,
-        "oracle_share"_a, "seed"_a, "model"_a.none(),
-        "Searches once, with the exact search as the oracle. Without the GIL.");
+        "oracle_share"_a, "seed"_a, "model"_a.none(), "oracle"_a,
+        "Searches once, with a complete search as the oracle. Without the GIL.");
 }
 
 }  // namespace memplan::python

@@ -1,4 +1,4 @@
-// Samples of how far to go back (TelaMalloc, section 6.3): an oracle finds by the exact search
+// Samples of how far to go back (TelaMalloc, section 6.3): an oracle finds by a complete search
 // which part of a path leads to a solution, and a policy asks it and records its answers.
 #pragma once
 
@@ -23,9 +23,9 @@ namespace memplan {
 // Answers for one subproblem.
 class Oracle {
  public:
-  // Every question may take `nodes` of the exact search.
+  // Every question may take `nodes` of `complete`, which must outlive it.
   Oracle(const Problem& problem, const std::vector<BufferIdx>& part, Bytes capacity,
-         std::int64_t nodes, Stopper& stopper);
+         const CompleteSearch& complete, std::int64_t nodes, Stopper& stopper);
 
   // How many placements of the path, from its first, some solution has as well; none where a
   // question stays open, or too many have, or where no solution is known at all.
@@ -42,6 +42,7 @@ class Oracle {
   std::vector<Bytes> pins_;      // those that the problem has itself
   Sections sections_;
   Bytes capacity_;
+  const CompleteSearch& complete_;
   std::int64_t nodes_;
   Stopper& stopper_;
 

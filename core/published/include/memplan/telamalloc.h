@@ -14,7 +14,9 @@
 
 namespace memplan {
 
+struct BacktrackModel;  // learning.h
 class BacktrackPolicy;  // telamalloc/backtracking.h
+class SearchPolicy;     // policy.h
 
 // Sections and figures are those of TelaMalloc. The rules of figure 14 go back one step at a time,
 // over all blocks, so that only lowest_position and subproblems apply to them. `learned` is for

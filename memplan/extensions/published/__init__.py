@@ -1,0 +1,1 @@
+"""The searches of MiniMalloc, TelaMalloc and SOMAS, and rectangle packing, as published."""
