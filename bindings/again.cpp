@@ -1,4 +1,4 @@
-#include "again.h"
+#include "memplan/again.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -17,7 +17,7 @@
 
 #include "caller.h"
 #include "columns.h"
-#include "memplan/again.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -64,19 +64,11 @@ RecomputeResult call_recompute(const RecomputeProblem& problem, Bytes capacity,
                                std::optional<double> seconds, std::optional<std::int64_t> nodes,
                                bool free_order, const std::vector<std::string>& without) {
   RecomputeOptions options;
-  if (seconds) options.budget.seconds = *seconds;
-  if (nodes) options.budget.nodes = *nodes;
+  limit(&options.budget, seconds, nodes);
   options.free_order = free_order;
   for (const std::string& name : without) rule_of(options.rules, name) = false;
   Caller caller(std::nullopt, std::nullopt);
-  options.interrupt = [&] { return caller.stops(); };
-  RecomputeResult result;
-  {
-    const nb::gil_scoped_release released;
-    result = recompute(problem, capacity, options);
-  }
-  caller.rethrow();
-  return result;
+  return search_for(&caller, &options, [&] { return recompute(problem, capacity, options); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "apart.h"
+#include "memplan/apart.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -13,7 +13,7 @@
 
 #include "caller.h"
 #include "columns.h"
-#include "memplan/apart.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,18 +43,10 @@ ApartResult call_plan_apart(const Problem& problem, const Column<std::int64_t>& 
                             std::uint64_t seed) {
   const std::vector<Penalty> penalties = penalties_of(first, second, cost);
   ApartOptions options;
-  if (seconds) options.budget.seconds = *seconds;
-  if (nodes) options.budget.nodes = *nodes;
+  limit(&options.budget, seconds, nodes);
   options.seed = seed;
   Caller caller(std::nullopt, std::nullopt);
-  options.interrupt = [&] { return caller.stops(); };
-  ApartResult result;
-  {
-    const nb::gil_scoped_release released;
-    result = plan_apart(problem, penalties, options);
-  }
-  caller.rethrow();
-  return result;
+  return search_for(&caller, &options, [&] { return plan_apart(problem, penalties, options); });
 }
 
 }  // namespace

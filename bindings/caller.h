@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "memplan/budget.h"
 #include "memplan/solve.h"
 
 namespace memplan::python {
@@ -96,5 +97,24 @@ class Caller {
   bool interrupted_ = false;
   std::optional<nb::python_error> raised_;
 };
+
+// Sets the limits of a search that are given.
+inline void limit(Budget* budget, std::optional<double> seconds,
+                  std::optional<std::int64_t> nodes) {
+  if (seconds) budget->seconds = *seconds;
+  if (nodes) budget->nodes = *nodes;
+}
+
+// Runs a search with these options without the GIL. It asks the caller whether it is to stop.
+template <typename Options, typename Search>
+auto search_for(Caller* caller, Options* options, const Search& search) {
+  options->interrupt = [caller] { return caller->stops(); };
+  auto found = [&] {
+    const nb::gil_scoped_release released;
+    return search();
+  }();
+  caller->rethrow();
+  return found;
+}
 
 }  // namespace memplan::python

@@ -1,4 +1,4 @@
-#include "choice.h"
+#include "memplan/choice.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,7 +11,7 @@
 
 #include "caller.h"
 #include "columns.h"
-#include "memplan/choice.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,17 +30,9 @@ Choice call_choose(const Column<Time>& start, const Column<Time>& end, const Col
                               copied(worth), copied(memory), copied(unit),
                               copied(must),  capacity,       refused};
   ChoiceOptions options;
-  if (seconds) options.budget.seconds = *seconds;
-  if (nodes) options.budget.nodes = *nodes;
+  limit(&options.budget, seconds, nodes);
   Caller caller(std::nullopt, std::nullopt);
-  options.interrupt = [&] { return caller.stops(); };
-  Choice found;
-  {
-    const nb::gil_scoped_release released;
-    found = choose(problem, options);
-  }
-  caller.rethrow();
-  return found;
+  return search_for(&caller, &options, [&] { return choose(problem, options); });
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "caller.h"
 #include "memplan/minimalloc_compat.h"
 #include "outside.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,7 +1,5 @@
-// The library of the compat header, for memplan.extensions.minimalloc.
+// The switches of the compat header, for memplan.extensions.minimalloc.
 #pragma once
-
-#include <nanobind/nanobind.h>
 
 #include <map>
 #include <string>
@@ -31,7 +29,5 @@ inline void set_switches(minimalloc::SolverParams* params,
   params->preordering_heuristics = orders;
   for (const auto& [name, on] : switches) params->*known.at(name) = on;
 }
-
-void bind_compat(nanobind::module_& m);
 
 }  // namespace memplan::python

@@ -16,22 +16,16 @@
 #include <utility>
 #include <vector>
 
-#include "again.h"
-#include "apart.h"
 #include "caller.h"
-#include "choice.h"
-#include "compat.h"
+#include "columns.h"
 #include "entry.h"
 #include "memplan/bounds.h"
 #include "memplan/exact.h"
 #include "memplan/sections.h"
 #include "memplan/solve.h"
-#include "options.h"
-#include "order.h"
 #include "outside.h"
-#include "repacker.h"
+#include "parts.h"
 #include "settings.h"
-#include "streams.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,17 +34,11 @@ namespace memplan::python {
 
 namespace {
 
-using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
-
-std::vector<std::int64_t> copied(const Column& column) {
-  return {column.data(), column.data() + column.size()};
-}
+using Numbers = Column<std::int64_t>;
+using Rows = Column<std::int32_t>;
 
 // The rows of several columns are read together, so no column may be shorter than the first.
-void require_rows(const char* name, const Column& column, std::size_t rows) {
+void require_rows(const char* name, const Numbers& column, std::size_t rows) {
   if (column.size() == rows) return;
   throw nb::value_error((std::string(name) + " has " + std::to_string(column.size()) +
                          " rows, but must have " + std::to_string(rows))
@@ -65,13 +53,14 @@ std::int32_t narrowed(const char* name, std::int64_t value) {
       (std::string(name) + " has " + std::to_string(value) + ", which is beyond 32 bits").c_str());
 }
 
-Problem make_problem(const Column& start, const Column& end, const Column& size,
-                     const Column& alignment, const Column& pin, const Column& hint,
-                     const Column& gap_buffer, const Column& gap_start, const Column& gap_end,
-                     const Column& gap_lower, const Column& gap_upper, const Column& reserved_lower,
-                     const Column& reserved_upper, std::optional<Bytes> capacity,
-                     const std::optional<std::pair<Column, Rows>>& conflicts,
-                     const std::optional<std::pair<Column, Column>>& groups) {
+Problem make_problem(const Numbers& start, const Numbers& end, const Numbers& size,
+                     const Numbers& alignment, const Numbers& pin, const Numbers& hint,
+                     const Numbers& gap_buffer, const Numbers& gap_start, const Numbers& gap_end,
+                     const Numbers& gap_lower, const Numbers& gap_upper,
+                     const Numbers& reserved_lower, const Numbers& reserved_upper,
+                     std::optional<Bytes> capacity,
+                     const std::optional<std::pair<Numbers, Rows>>& conflicts,
+                     const std::optional<std::pair<Numbers, Numbers>>& groups) {
   Problem problem;
   problem.start = copied(start);
   problem.end = copied(end);
@@ -99,11 +88,10 @@ Problem make_problem(const Column& start, const Column& end, const Column& size,
   }
   if (conflicts) {
     problem.conflicts.begin = copied(conflicts->first);
-    const Rows& other = conflicts->second;
-    problem.conflicts.other.assign(other.data(), other.data() + other.size());
+    problem.conflicts.other = copied(conflicts->second);
   }
   if (groups) {
-    const Column& group = groups->first;
+    const Numbers& group = groups->first;
     for (std::size_t i = 0; i < group.size(); ++i) {
       problem.group.push_back(narrowed("group", group(i)));
     }
@@ -118,19 +106,8 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
                 std::optional<Watcher> progress, std::optional<RoundTracer> trace,
                 const std::optional<std::string>& proof, const Outside* outside) {
   Caller caller(std::move(progress), std::move(trace));
-  SolveOptions chosen;
-  chosen.solver = solver;
-  chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
-  chosen.budget.seconds = seconds.value_or(chosen.budget.seconds);
-  chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
-  chosen.threads = threads;
-  chosen.seed = seed;
-  if (outside != nullptr) {
-    chosen.outside = outside->solver;
-    if (outside->meet) outside->meet(&caller);
-  }
+  SolveOptions chosen = asked(solver, minimize, seconds, nodes, threads, seed, outside, &caller);
   set_rows(options_of(&chosen), solver, options, [](const Setter& set) { return set; });
-  chosen.interrupt = [&caller] { return caller.stops(); };
   if (caller.watches()) {
     chosen.progress = [&caller](const Progress& known) { caller.watch(known); };
   }
@@ -144,12 +121,7 @@ Plan call_solve(const Problem& problem, const std::string& solver, bool minimize
     chosen.proof = &log;
   }
 
-  Plan plan;
-  {
-    const nb::gil_scoped_release released;
-    plan = solve(problem, chosen);
-  }
-  caller.rethrow();
+  Plan plan = search_for(&caller, &chosen, [&] { return solve(problem, chosen); });
   plan.stats.interrupted = plan.stats.interrupted || caller.interrupted();
   return plan;
 }
@@ -186,8 +158,8 @@ nb::tuple call_lower_bound(const Problem& problem) {
 
 // Shares the memory of the plan, which lives as long as the array does.
 template <typename T>
-View<T> view(nb::handle plan, const std::vector<T>& column) {
-  return View<T>(column.data(), {column.size()}, plan);
+Array<T, 1> view(nb::handle plan, const std::vector<T>& column) {
+  return Array<T, 1>(column.data(), {column.size()}, plan);
 }
 
 }  // namespace
@@ -211,14 +183,14 @@ NB_MODULE(_core, m) {
   nb::class_<Problem>(m, "Problem", "Columns, copied. Optional ones may be empty.")
       .def(
           "__init__",
-          [](Problem* self, const py::Column& start, const py::Column& end, const py::Column& size,
-             const py::Column& alignment, const py::Column& pin, const py::Column& hint,
-             const py::Column& gap_buffer, const py::Column& gap_start, const py::Column& gap_end,
-             const py::Column& gap_lower, const py::Column& gap_upper,
-             const py::Column& reserved_lower, const py::Column& reserved_upper,
+          [](Problem* self, const py::Numbers& start, const py::Numbers& end,
+             const py::Numbers& size, const py::Numbers& alignment, const py::Numbers& pin,
+             const py::Numbers& hint, const py::Numbers& gap_buffer, const py::Numbers& gap_start,
+             const py::Numbers& gap_end, const py::Numbers& gap_lower, const py::Numbers& gap_upper,
+             const py::Numbers& reserved_lower, const py::Numbers& reserved_upper,
              std::optional<memplan::Bytes> capacity,
-             const std::optional<std::pair<py::Column, py::Rows>>& conflicts,
-             const std::optional<std::pair<py::Column, py::Column>>& groups) {
+             const std::optional<std::pair<py::Numbers, py::Rows>>& conflicts,
+             const std::optional<std::pair<py::Numbers, py::Numbers>>& groups) {
             new (self) Problem(py::make_problem(
                 start, end, size, alignment, pin, hint, gap_buffer, gap_start, gap_end, gap_lower,
                 gap_upper, reserved_lower, reserved_upper, capacity, conflicts, groups));

@@ -1,5 +1,3 @@
-#include "options.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "memplan/solve.h"
+#include "parts.h"
 #include "settings.h"
 
 using namespace nanobind::literals;

@@ -1,4 +1,4 @@
-#include "order.h"
+#include "memplan/order.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -15,7 +15,7 @@
 
 #include "caller.h"
 #include "columns.h"
-#include "memplan/order.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -73,18 +73,10 @@ OrderResult call_best_order(const OrderProblem& problem, std::optional<double> s
                             std::optional<std::int64_t> states,
                             const std::vector<std::string>& without) {
   OrderOptions options;
-  if (seconds) options.budget.seconds = *seconds;
-  if (states) options.budget.nodes = *states;
+  limit(&options.budget, seconds, states);
   for (const std::string& name : without) rule_of(options.rules, name) = false;
   Caller caller(std::nullopt, std::nullopt);
-  options.interrupt = [&] { return caller.stops(); };
-  OrderResult result;
-  {
-    const nb::gil_scoped_release released;
-    result = best_order(problem, options);
-  }
-  caller.rethrow();
-  return result;
+  return search_for(&caller, &options, [&] { return best_order(problem, options); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "repacker.h"
+#include "memplan/repacker.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "caller.h"
-#include "memplan/repacker.h"
+#include "columns.h"
 #include "outside.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,8 +26,7 @@ namespace memplan::python {
 
 namespace {
 
-using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Columns = nb::ndarray<nb::numpy, const Bytes, nb::ndim<2>>;
+using Columns = Array<Bytes, 2>;
 
 // Reads attributes of Python objects. The names are made once, since that takes time.
 class Fields {
@@ -100,33 +100,15 @@ Repacked call_repack(Repacker& repacker, std::optional<Bytes> capacity, const st
                      bool minimize, std::optional<double> seconds,
                      std::optional<std::int64_t> nodes, int threads, std::uint64_t seed,
                      const Outside* outside) {
-  SolveOptions chosen;
-  if (outside != nullptr) chosen.outside = outside->solver;
-  chosen.solver = solver;
-  chosen.objective = minimize ? Objective::kMinPeak : Objective::kFit;
-  chosen.budget.seconds = seconds.value_or(chosen.budget.seconds);
-  chosen.budget.nodes = nodes.value_or(chosen.budget.nodes);
-  chosen.threads = threads;
-  chosen.seed = seed;
   Caller caller(std::nullopt, std::nullopt);
-  chosen.interrupt = [&caller] { return caller.stops(); };
-  Repacked answer;
-  {
-    const nb::gil_scoped_release released;
-    answer = repacker.repack(capacity, chosen);
-  }
-  caller.rethrow();
+  SolveOptions chosen = asked(solver, minimize, seconds, nodes, threads, seed, outside, &caller);
+  Repacked answer = search_for(&caller, &chosen, [&] { return repacker.repack(capacity, chosen); });
   answer.stats.interrupted = answer.stats.interrupted || caller.interrupted();
   return answer;
 }
 
 Columns columns_of(const Repacker& repacker, const std::vector<Slot>& slots) {
-  auto owned = std::make_unique<std::vector<Bytes>>(repacker.columns(slots));
-  const std::vector<Bytes>* columns = owned.get();
-  nb::capsule owner(owned.get(),
-                    [](void* p) noexcept { delete static_cast<std::vector<Bytes>*>(p); });
-  owned.release();
-  return Columns(columns->data(), {Repacker::kColumns, slots.size()}, owner);
+  return given<Bytes, 2>(repacker.columns(slots), {Repacker::kColumns, slots.size()});
 }
 
 }  // namespace
@@ -148,7 +130,7 @@ void bind_repacker(nb::module_& m) {
   nb::class_<Repacker>(m, "Repacker", "A plan that is kept while buffers come and go, by slots.")
       .def(
           "__init__",
-          [](Repacker* self, const Column& lower, const Column& upper) {
+          [](Repacker* self, const Column<Bytes>& lower, const Column<Bytes>& upper) {
             if (lower.size() != upper.size()) {
               throw nb::value_error("lower and upper must have as many rows as each other");
             }

@@ -1,4 +1,4 @@
-#include "streams.h"
+#include "memplan/streams.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "columns.h"
-#include "memplan/streams.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,19 +21,6 @@ using namespace nb::literals;
 namespace memplan::python {
 
 namespace {
-
-template <typename T, std::size_t kDimensions>
-using Array = nb::ndarray<nb::numpy, const T, nb::ndim<kDimensions>>;
-
-// Passes the memory of a vector to an array, without a copy.
-template <typename T, std::size_t kDimensions = 1>
-Array<T, kDimensions> given(std::vector<T> cells, const std::size_t (&shape)[kDimensions]) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(cells));
-  const T* data = owned->data();
-  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  owned.release();
-  return Array<T, kDimensions>(data, kDimensions, shape, owner);
-}
 
 StreamGraph make_graph(const Column<StreamIdx>& stream, const Column<OperatorIdx>& arc_from,
                        const Column<OperatorIdx>& arc_to, const Column<OperatorIdx>& producer,

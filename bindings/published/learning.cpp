@@ -1,4 +1,4 @@
-#include "learning.h"
+#include "memplan/learning.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "columns.h"
-#include "memplan/learning.h"
 #include "outside.h"
+#include "parts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,10 +25,8 @@ namespace memplan::python {
 namespace {
 
 using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using View = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
-using Matrix = nb::ndarray<nb::numpy, const float, nb::ndim<2>>;
-using Scores = nb::ndarray<nb::numpy, const double, nb::ndim<1>>;
+using Matrix = Array<float, 2>;
+using Scores = Array<double, 1>;
 
 Forest make_forest(const Column<std::int32_t>& feature, const Column<float>& threshold,
                    const Column<std::int32_t>& left, const Column<std::int32_t>& right,
@@ -38,15 +36,12 @@ Forest make_forest(const Column<std::int32_t>& feature, const Column<float>& thr
 }
 
 Scores call_score(const Forest& forest, const Rows& rows) {
-  auto scores = std::make_unique<std::vector<double>>(rows.shape(0));
+  std::vector<double> scores(rows.shape(0));
   {
     const nb::gil_scoped_release released;
-    forest.score(rows.data(), rows.shape(0), rows.shape(1), scores->data());
+    forest.score(rows.data(), rows.shape(0), rows.shape(1), scores.data());
   }
-  const std::vector<double>& made = *scores;
-  const nb::capsule owner(scores.release(),
-                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return Scores(made.data(), {made.size()}, owner);
+  return given<double>(std::move(scores), {rows.shape(0)});
 }
 
 BacktrackSamples call_collect(const Problem& problem, std::int64_t steps, std::int64_t oracle_nodes,
@@ -78,7 +73,7 @@ template <typename T>
 auto column(const std::vector<T> BacktrackSamples::* member) {
   return [member](nb::handle_t<BacktrackSamples> self) {
     const std::vector<T>& cells = nb::inst_ptr<BacktrackSamples>(self)->*member;
-    return View<T>(cells.data(), {cells.size()}, self);
+    return Array<T, 1>(cells.data(), {cells.size()}, self);
   };
 }
 

@@ -15,9 +15,9 @@
 
 #include "compat.h"
 #include "entry.h"
-#include "learning.h"
 #include "memplan/published.h"
 #include "outside.h"
+#include "parts.h"
 #include "policy.h"
 #include "settings.h"
 

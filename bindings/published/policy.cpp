@@ -11,26 +11,25 @@
 #include <utility>
 #include <vector>
 
+#include "columns.h"
+
 namespace memplan::python {
 
 namespace {
 
-using Column = nb::ndarray<nb::numpy, const std::int64_t, nb::ndim<1>>;
+using Numbers = Array<std::int64_t, 1>;
 
 // An array with `value` of each row.
 template <typename Row, typename Value>
-Column column_of(const std::vector<Row>& rows, const Value& value) {
-  auto cells = std::make_unique<std::vector<std::int64_t>>();
-  cells->reserve(rows.size());
-  for (const Row& row : rows) cells->push_back(value(row));
-  const std::vector<std::int64_t>& made = *cells;
-  const nb::capsule owner(
-      cells.release(), [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
-  return Column(made.data(), {made.size()}, owner);
+Numbers column_of(const std::vector<Row>& rows, const Value& value) {
+  std::vector<std::int64_t> cells;
+  cells.reserve(rows.size());
+  for (const Row& row : rows) cells.push_back(value(row));
+  return given<std::int64_t>(std::move(cells), {rows.size()});
 }
 
 template <typename Row>
-Column column_of(const std::vector<Row>& rows) {
+Numbers column_of(const std::vector<Row>& rows) {
   return column_of(rows, [](Row row) -> std::int64_t { return row; });
 }
 
