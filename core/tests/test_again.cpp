@@ -468,7 +468,7 @@ TEST(a_node_has_a_size) {
     std::iota(order.begin(), order.end(), 0);
     const again::Model model = again::make_model(problem);
     Stopper stopper(1e9);
-    order::Counter counter(nodes, stopper);
+    Counter counter(nodes, stopper);
     return again::Repair(model, 50 * layers, true, counter).start(order);
   };
   CHECK(fits_with(30, 3));
@@ -637,7 +637,7 @@ TEST(sequences_from_the_end_are_legal_and_fit) {
       options.width = static_cast<std::size_t>(builder.pick(1, 8));
       options.price = again::usual_byte_price(model, capacity) + builder.pick(-4, 6);
       Stopper stopper(1e9);
-      order::Counter counter(std::int64_t{1} << 40, stopper);
+      Counter counter(std::int64_t{1} << 40, stopper);
       const auto runs = again::run_backward(model, order, capacity, options, counter);
       if (!runs) continue;
       ++found;

@@ -174,7 +174,7 @@ TEST(slots_and_prices_against_all_plans) {
     apart::Model model = apart::make_model(asked.problem, asked.penalties);
     const std::int64_t limit = model.total + 1;
     Stopper stopper(1e9);
-    order::Counter counter(1000000, stopper);
+    Counter counter(1000000, stopper);
     const auto slots = apart::fill_slots(model, limit, counter);
     if (slots) {
       ++slotted;
@@ -244,12 +244,12 @@ TEST(covers_against_all_subsets) {
       if (is_cover) least = std::min(least, cost);
     }
     Stopper stopper(1e9);
-    order::Counter counter(1000000, stopper);
+    Counter counter(1000000, stopper);
     const apart::Cover cover = apart::cheapest_cover(model, rows, limit, counter);
     CHECK_EQ(cover.bound, least);
     CHECK_EQ(cover.is_found, least < limit);
     if (cover.is_found) CHECK_EQ(apart::cost_of(model, cover.pairs), least);
-    order::Counter one(1, stopper);  // cut short, it has a bound all the same
+    Counter one(1, stopper);  // cut short, it has a bound all the same
     CHECK(apart::cheapest_cover(model, rows, limit, one).bound <= least);
   }
 }
@@ -265,7 +265,7 @@ TEST(ruin_keeps_plans_legal_and_no_dearer) {
     if (!plan.has_offsets()) continue;
     const apart::Model model = apart::make_model(asked.problem, asked.penalties);
     Stopper stopper(1e9);
-    order::Counter counter(400, stopper);
+    Counter counter(400, stopper);
     const std::vector<Bytes> offsets = apart::ruin_and_recreate(model, plan.offsets, seed, counter);
     CHECK(oracle::valid(asked.problem, offsets));
     const std::int64_t before = cost_of(asked.problem, asked.penalties, plan.offsets);

@@ -29,6 +29,7 @@ BacktrackModel::BacktrackModel(Forest forest_, double threshold_, double discoun
 BacktrackSamples collect_backtracks(const Problem& problem, const Sections& sections,
                                     Bytes capacity, const CollectOptions& options,
                                     Stopper& stopper) {
+  if (!options.oracle) fail("samples need an oracle");
   CollectingPolicy policy(problem, options, stopper);
   Plan plan =
       telamalloc(problem, sections, capacity, options.search, options.steps, stopper, &policy);

@@ -166,7 +166,7 @@ class RecomputeSearch {
   Moment bound_moments(bool in_order, double share) {
     const Budget& budget = options_.budget;
     Stopper stopper(budget.seconds * share, options_.interrupt);
-    order::Counter counter(budget.nodes / kNodesForBounds, stopper);
+    Counter counter(budget.nodes / kNodesForBounds, stopper);
     std::vector<Moment> moments;
     for (const OperatorIdx op : choose_moments()) {
       if (counter.is_over() && !moments.empty()) break;
@@ -211,7 +211,7 @@ class RecomputeSearch {
     if (order_bound_ >= aim || order_aim_ == aim || is_order_impossible_) return;
     order_aim_ = aim;
     Stopper stopper(left() * share, options_.interrupt);
-    order::Counter counter(options_.budget.nodes / kNodesForMoments, stopper);
+    Counter counter(options_.budget.nodes / kNodesForMoments, stopper);
     OrderBound found = bound_by_moments(model_, capacity_, order_moment_.op, aim, counter);
     nodes_ += counter.used();
     stopped_ |= stopper.interrupted();
@@ -307,7 +307,7 @@ class RecomputeSearch {
 
   void search_by_repair() {
     Stopper stopper(left() * (1 - kShareOfMoments), options_.interrupt);
-    order::Counter counter(options_.budget.nodes, stopper);
+    Counter counter(options_.budget.nodes, stopper);
     Repair repair(model_, capacity_, options_.free_order, counter);
     bool fits = true;
     if (has_runs()) {
@@ -326,7 +326,7 @@ class RecomputeSearch {
   // A sequence to begin with, if that takes a part of the budget at most.
   void run_first() {
     Stopper stopper(options_.budget.seconds * kShareOfBounds, options_.interrupt);
-    order::Counter counter(options_.budget.nodes, stopper);
+    Counter counter(options_.budget.nodes, stopper);
     Scoring scoring;
     scoring.sample = kSample;
     run_order(scoring, counter);
@@ -335,7 +335,7 @@ class RecomputeSearch {
   }
 
   // What costs much more than the best sequence is given up.
-  void run_order(Scoring scoring, order::Counter& counter) {
+  void run_order(Scoring scoring, Counter& counter) {
     if (has_runs()) scoring.most_extra = result_.extra + result_.extra / 2;
     auto runs = simulate(model_, given_, capacity_, scoring, counter);
     if (runs) take_pruned(std::move(*runs));
@@ -394,7 +394,7 @@ class RecomputeSearch {
   Bytes capacity_;
   const RecomputeOptions& options_;
   Stopper stopper_;
-  order::Counter counter_;
+  Counter counter_;
   Timeline timeline_;
   std::vector<OperatorIdx> given_;
   std::int64_t bound_ = 0;        // in units

@@ -74,7 +74,7 @@ namespace {
 class BackwardSearch {
  public:
   BackwardSearch(const Model& model, const std::vector<OperatorIdx>& order, Bytes capacity,
-                 const BackwardOptions& options, order::Counter& counter)
+                 const BackwardOptions& options, Counter& counter)
       : model_(model),
         order_(order),
         capacity_(capacity),
@@ -402,7 +402,7 @@ class BackwardSearch {
   const std::vector<OperatorIdx>& order_;
   Bytes capacity_;
   const BackwardOptions& options_;
-  order::Counter& counter_;
+  Counter& counter_;
   double price_ = 1;  // of an area: a power of two, so that products are not rounded
   int scale_ = 0;     // areas are of so many bits less, so that they are below kMostArea
   std::vector<std::int32_t> place_;      // by operator, in the order
@@ -418,7 +418,7 @@ class BackwardSearch {
 std::optional<std::vector<OperatorIdx>> run_backward(const Model& model,
                                                      const std::vector<OperatorIdx>& order,
                                                      Bytes capacity, const BackwardOptions& options,
-                                                     order::Counter& counter) {
+                                                     Counter& counter) {
   counter.take();
   return BackwardSearch(model, order, capacity, options, counter).run();
 }

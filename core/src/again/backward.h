@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "again/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::again {
 
@@ -27,6 +27,6 @@ int usual_byte_price(const Model& model, Bytes capacity);
 std::optional<std::vector<OperatorIdx>> run_backward(const Model& model,
                                                      const std::vector<OperatorIdx>& order,
                                                      Bytes capacity, const BackwardOptions& options,
-                                                     order::Counter& counter);
+                                                     Counter& counter);
 
 }  // namespace memplan::again

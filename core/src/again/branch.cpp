@@ -29,7 +29,7 @@ std::int64_t rounded_up(std::int64_t value, std::int32_t scale) {
 class PriceSearch {
  public:
   PriceSearch(const Model& model, const CutNetwork& network, const Scaling& scaling, Bytes capacity,
-              order::Counter& counter, Pick& pick, std::int64_t first_price)
+              Counter& counter, Pick& pick, std::int64_t first_price)
       : model_(model),
         network_(network),
         scaling_(scaling),
@@ -138,7 +138,7 @@ class PriceSearch {
   const CutNetwork& network_;
   const Scaling& scaling_;
   Bytes capacity_;
-  order::Counter& counter_;
+  Counter& counter_;
   Pick& pick_;
   std::int64_t first_price_;
   std::optional<CutNetwork::Solved> low_;
@@ -161,7 +161,7 @@ RunChoice other_choice(RunChoice choice) {
 }  // namespace
 
 Branched bound_root(const Model& model, CutNetwork& network, const Scaling& scaling, Bytes capacity,
-                    std::int64_t enough, order::Counter& counter) {
+                    std::int64_t enough, Counter& counter) {
   Branched root;
   Case whole;
   whole.price = -1;
@@ -180,7 +180,7 @@ Branched bound_root(const Model& model, CutNetwork& network, const Scaling& scal
 // other solution of it can lower the answer. All closed cases stay leaves of the proof. A child
 // inherits the bound of its parent, of which it is a part, and starts at its price.
 void branch(const Model& model, CutNetwork& network, const Scaling& scaling, Bytes capacity,
-            std::int64_t enough, std::size_t most_cases, order::Counter& counter, Branched& root) {
+            std::int64_t enough, std::size_t most_cases, Counter& counter, Branched& root) {
   struct Open {
     std::int64_t bound;
     std::size_t at;

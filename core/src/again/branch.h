@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "again/cut.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::again {
 
@@ -33,12 +33,12 @@ struct Branched {
 
 // Bounds the price function of the whole moment alone: one case, no decisions.
 Branched bound_root(const Model& model, CutNetwork& network, const Scaling& scaling, Bytes capacity,
-                    std::int64_t enough, order::Counter& counter);
+                    std::int64_t enough, Counter& counter);
 
 // Goes on from a root until the bound is `enough` (in units), the best solution of the moment is
 // met, so many cases are open, or the budget is spent.
 void branch(const Model& model, CutNetwork& network, const Scaling& scaling, Bytes capacity,
-            std::int64_t enough, std::size_t most_cases, order::Counter& counter, Branched& root);
+            std::int64_t enough, std::size_t most_cases, Counter& counter, Branched& root);
 
 // The flows of all cases.
 RecomputeProof make_proof(const Model& model, CutNetwork& network, const Scaling& scaling,

@@ -9,8 +9,8 @@ namespace memplan::again {
 
 namespace {
 
-constexpr std::int32_t kSource = order::Flow::kSource;
-constexpr std::int32_t kSink = order::Flow::kSink;
+constexpr std::int32_t kSource = Flow::kSource;
+constexpr std::int32_t kSink = Flow::kSink;
 constexpr std::int32_t kNowhere = -1;
 constexpr std::int64_t kInfinite = std::int64_t{1} << 60;
 constexpr std::int32_t kBitsOfCosts = 53;
@@ -195,7 +195,7 @@ void CutNetwork::decide_move(StorageIdx s, RunChoice choice) {
 
 CutNetwork::Solved CutNetwork::solve(std::int64_t price, Bytes capacity,
                                      const Solved* below) const {
-  Solved solved{{}, below != nullptr ? below->flow : order::Flow(names_.size()), 0};
+  Solved solved{{}, below != nullptr ? below->flow : Flow(names_.size()), 0};
   if (below != nullptr) {
     solved.amount = below->amount;
     for (std::size_t i = 0; i < arcs_.size(); ++i) {
@@ -214,7 +214,7 @@ CutNetwork::Solved CutNetwork::solve(std::int64_t price, Bytes capacity,
   return solved;
 }
 
-void CutNetwork::read_side(CutSide& side, const order::Flow& flow, Bytes capacity) const {
+void CutNetwork::read_side(CutSide& side, const Flow& flow, Bytes capacity) const {
   side.excess = own_ - capacity;
   side.again.assign(model_.again.size(), 0);
   for (const StorageIdx s : kept_) {
@@ -243,7 +243,7 @@ void CutNetwork::read_side(CutSide& side, const order::Flow& flow, Bytes capacit
 }
 
 Bytes CutNetwork::floor(std::vector<FlowArc>* named_flow) const {
-  order::Flow flow(names_.size());
+  Flow flow(names_.size());
   for (const CutArc& arc : arcs_) {
     const bool is_cost = arc.fixed > 0 && arc.fixed < kInfinite;
     const Bytes kept = is_cost || arc.most < kInfinite ? 0 : arc.bytes;
@@ -254,7 +254,7 @@ Bytes CutNetwork::floor(std::vector<FlowArc>* named_flow) const {
   return bytes;
 }
 
-std::vector<FlowArc> CutNetwork::named(const order::Flow& flow) const {
+std::vector<FlowArc> CutNetwork::named(const Flow& flow) const {
   std::vector<FlowArc> arcs;
   flow.for_each_arc([&](std::int32_t from, std::int32_t to, Bytes amount) {
     if (from != kSource) arcs.push_back({names_[from], names_[to], amount});

@@ -47,7 +47,7 @@
 #include <vector>
 
 #include "again/model.h"
-#include "order/flow.h"
+#include "util/flow.h"
 
 namespace memplan::again {
 
@@ -96,7 +96,7 @@ class CutNetwork {
   // flow is gone on with.
   struct Solved {
     CutSide side;
-    order::Flow flow;
+    Flow flow;
     std::int64_t amount = 0;
   };
   Solved solve(std::int64_t price, Bytes capacity, const Solved* below = nullptr) const;
@@ -104,7 +104,7 @@ class CutNetwork {
   // The least that can be kept, with what `op` touches and needs, if re-runs cost nothing.
   Bytes floor(std::vector<FlowArc>* flow) const;
 
-  std::vector<FlowArc> named(const order::Flow& flow) const;
+  std::vector<FlowArc> named(const Flow& flow) const;
 
   // Whether it is open for `k` if it runs again.
   bool may_run_again(OperatorIdx k) const { return again_arc_[k] >= 0; }
@@ -132,7 +132,7 @@ class CutNetwork {
     return arc.fixed + std::min(price_of(price, arc.bytes, scaling_.shift), arc.most);
   }
   void decide_move(StorageIdx s, RunChoice choice);
-  void read_side(CutSide& side, const order::Flow& flow, Bytes capacity) const;
+  void read_side(CutSide& side, const Flow& flow, Bytes capacity) const;
 
   const Model& model_;
   Scaling scaling_;

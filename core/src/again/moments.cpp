@@ -28,7 +28,7 @@ std::size_t columns_of(const Model& model, const std::vector<OperatorIdx>& momen
 // Branching, best first.
 class Branching {
  public:
-  Branching(const Relaxation& relaxation, std::int64_t enough, order::Counter& counter)
+  Branching(const Relaxation& relaxation, std::int64_t enough, Counter& counter)
       : relaxation_(relaxation),
         enough_(enough),
         counter_(counter),
@@ -188,7 +188,7 @@ class Branching {
 
   const Relaxation& relaxation_;
   std::int64_t enough_;
-  order::Counter& counter_;
+  Counter& counter_;
   Simplex simplex_;
   std::vector<std::uint8_t> low_;
   std::vector<std::uint8_t> high_;
@@ -202,7 +202,7 @@ class Branching {
 // best program gets what is left of the budget.
 class Growing {
  public:
-  Growing(const Model& model, Bytes capacity, std::int64_t enough, order::Counter& counter)
+  Growing(const Model& model, Bytes capacity, std::int64_t enough, Counter& counter)
       : model_(model), capacity_(capacity), enough_(enough), counter_(counter) {}
 
   OrderBound run(OperatorIdx first) {
@@ -255,14 +255,14 @@ class Growing {
   const Model& model_;
   Bytes capacity_;
   std::int64_t enough_;
-  order::Counter& counter_;
+  Counter& counter_;
   OrderBound best_;
 };
 
 }  // namespace
 
 OrderBound bound_by_moments(const Model& model, Bytes capacity, OperatorIdx first,
-                            std::int64_t enough, order::Counter& counter) {
+                            std::int64_t enough, Counter& counter) {
   return Growing(model, capacity, enough, counter).run(first);
 }
 

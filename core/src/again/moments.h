@@ -32,7 +32,7 @@
 
 #include "again/cut.h"
 #include "again/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::again {
 
@@ -48,7 +48,7 @@ struct OrderBound {
 // Begins with one moment, and adds those at which the solution so far has too much. Ends early if
 // the bound is `enough`.
 OrderBound bound_by_moments(const Model& model, Bytes capacity, OperatorIdx first,
-                            std::int64_t enough, order::Counter& counter);
+                            std::int64_t enough, Counter& counter);
 
 // The proof of a cut whose moment has exactly the operators before it in the given order done.
 OrderProof order_proof_of(const Model& model, const RecomputeProof& cut);

@@ -56,7 +56,7 @@ std::size_t find_limit(const Model& model, const std::vector<OperatorIdx>& runs,
 
 }  // namespace
 
-Repair::Repair(const Model& model, Bytes capacity, bool free_order, order::Counter& counter)
+Repair::Repair(const Model& model, Bytes capacity, bool free_order, Counter& counter)
     : model_(model),
       capacity_(capacity),
       free_order_(free_order),

@@ -6,14 +6,14 @@
 
 #include "again/model.h"
 #include "again/timeline.h"
-#include "order/counter.h"
+#include "model/counter.h"
 #include "util/random.h"
 
 namespace memplan::again {
 
 class Repair {
  public:
-  Repair(const Model& model, Bytes capacity, bool free_order, order::Counter& counter);
+  Repair(const Model& model, Bytes capacity, bool free_order, Counter& counter);
 
   // Inserts re-runs into a sequence until it fits; whether it does then.
   bool start(const std::vector<OperatorIdx>& order);
@@ -52,7 +52,7 @@ class Repair {
   const Model& model_;
   Bytes capacity_;
   bool free_order_;
-  order::Counter& counter_;
+  Counter& counter_;
   Random random_;
   Timeline timeline_;
   std::int64_t counted_ = 0;  // of what the timeline looked at

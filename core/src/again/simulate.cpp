@@ -42,7 +42,7 @@ double power(double base, int halves) {
 class Simulation {
  public:
   Simulation(const Model& model, const std::vector<OperatorIdx>& order, Bytes capacity,
-             const Scoring& scoring, order::Counter& counter)
+             const Scoring& scoring, Counter& counter)
       : model_(model),
         order_(order),
         capacity_(capacity),
@@ -299,7 +299,7 @@ class Simulation {
   const std::vector<OperatorIdx>& order_;
   Bytes capacity_;
   const Scoring& scoring_;
-  order::Counter& counter_;
+  Counter& counter_;
   std::vector<std::int32_t> place_;    // by operator, in the order
   Lists<std::int32_t> uses_;           // by storage: places in the order
   std::vector<std::int32_t> next_;     // by storage: how many uses are over
@@ -376,7 +376,7 @@ void leave_out(const Model& model, Bytes capacity, Timeline& timeline,
 std::optional<std::vector<OperatorIdx>> simulate(const Model& model,
                                                  const std::vector<OperatorIdx>& order,
                                                  Bytes capacity, const Scoring& scoring,
-                                                 order::Counter& counter) {
+                                                 Counter& counter) {
   counter.take();
   Simulation simulation(model, order, capacity, scoring, counter);
   if (!simulation.run()) return std::nullopt;

@@ -8,7 +8,7 @@
 
 #include "again/branch.h"
 #include "again/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::again {
 
@@ -35,7 +35,7 @@ struct Scoring {
 std::optional<std::vector<OperatorIdx>> simulate(const Model& model,
                                                  const std::vector<OperatorIdx>& order,
                                                  Bytes capacity, const Scoring& scoring,
-                                                 order::Counter& counter);
+                                                 Counter& counter);
 
 // Leaves out re-runs that are not needed, dearest first, and delays the others to their first
 // reader if that fits too. The sequence must fit.

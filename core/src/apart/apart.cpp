@@ -10,8 +10,8 @@
 #include "apart/search.h"
 #include "memplan/bounds.h"
 #include "memplan/sections.h"
+#include "model/counter.h"
 #include "model/items.h"
-#include "order/counter.h"
 #include "util/failure.h"
 
 namespace memplan {
@@ -41,7 +41,7 @@ class ApartSearch {
         nodes_left_(options.budget.nodes) {}
 
   ApartResult run() {
-    within(kOfSearch, [this](order::Counter& counter) {
+    within(kOfSearch, [this](Counter& counter) {
       found_ = search(model_, 0, model_.total + 1, options_.seed, counter);
     });
     if (found_.offsets.empty()) return without_plan();
@@ -57,7 +57,7 @@ class ApartSearch {
   void within(int percent, Work work) {
     const double seconds = (options_.budget.seconds - clock_.elapsed()) * percent / 100;
     Stopper stopper(seconds, options_.interrupt);
-    order::Counter counter(nodes_left_ / 100 * percent + 1, stopper);
+    Counter counter(nodes_left_ / 100 * percent + 1, stopper);
     if (is_interrupted_) return;
     work(counter);
     nodes_left_ = std::max<std::int64_t>(0, nodes_left_ - counter.used());
@@ -67,11 +67,11 @@ class ApartSearch {
 
   // What the search left open: a bound by prices, and cheaper plans by chance.
   void improve() {
-    within(kOfPrices, [this](order::Counter& counter) {
+    within(kOfPrices, [this](Counter& counter) {
       found_.bound =
           std::max(found_.bound, bound_by_prices(model_, found_.cost, options_.seed, counter));
     });
-    within(kOfRuin, [this](order::Counter& counter) {
+    within(kOfRuin, [this](Counter& counter) {
       const std::vector<Bytes> offsets =
           ruin_and_recreate(model_, found_.offsets, options_.seed, counter);
       const std::int64_t cost = cost_of(model_, met_pairs(model_, offsets));
@@ -85,7 +85,7 @@ class ApartSearch {
 
   // The smallest peak with the pairs of a plan apart that are apart in it.
   void lower_within(const std::vector<Bytes>& offsets) {
-    within(kOfLowest, [&](order::Counter& counter) {
+    within(kOfLowest, [&](Counter& counter) {
       Oracle oracle(model_, options_.seed, counter);
       const Chosen apart = all_but(model_, met_pairs(model_, offsets));
       const std::int64_t nodes = found_.is_proved() ? kNodesOfLowest : kNodesOfOpen;
@@ -99,7 +99,7 @@ class ApartSearch {
   bool probe(Bytes target) {
     bool is_settled = false;
     Found below;
-    within(kOfLowest, [&](order::Counter& counter) {
+    within(kOfLowest, [&](Counter& counter) {
       Model model = model_;
       model.set_capacity(target);
       below = search(model, found_.bound, found_.cost + 1, options_.seed, counter);

@@ -23,7 +23,7 @@ struct Entry {
 class CoverSearch {
  public:
   CoverSearch(const Model& model, const std::vector<Row>& rows, std::int64_t limit,
-              order::Counter& counter)
+              Counter& counter)
       : model_(model), rows_(rows), counter_(counter), limit_(limit) {
     state_.assign(model.pairs.size(), kOpen);
     entries_.resize(model.pairs.size());
@@ -192,7 +192,7 @@ class CoverSearch {
 
   const Model& model_;
   const std::vector<Row>& rows_;
-  order::Counter& counter_;
+  Counter& counter_;
   std::int64_t limit_;
   std::int64_t terms_ = 0;
   double margin_ = 0;
@@ -218,7 +218,7 @@ class CoverSearch {
 }  // namespace
 
 Cover cheapest_cover(const Model& model, const std::vector<Row>& rows, std::int64_t limit,
-                     order::Counter& counter) {
+                     Counter& counter) {
   return CoverSearch(model, rows, limit, counter).find();
 }
 

@@ -6,7 +6,7 @@
 
 #include "apart/model.h"
 #include "apart/rows.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
@@ -18,6 +18,6 @@ struct Cover {
 
 // `limit` is the cost from which on a cover is of no use; the bound is never above it.
 Cover cheapest_cover(const Model& model, const std::vector<Row>& rows, std::int64_t limit,
-                     order::Counter& counter);
+                     Counter& counter);
 
 }  // namespace memplan::apart

@@ -6,13 +6,13 @@
 
 #include "apart/model.h"
 #include "memplan/plan.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
 class Oracle {
  public:
-  Oracle(const Model& model, std::uint64_t seed, order::Counter& counter)
+  Oracle(const Model& model, std::uint64_t seed, Counter& counter)
       : model_(model), seed_(seed), counter_(counter) {}
 
   // A plan in which the pairs lie apart; kInfeasible, with the rows that cannot be placed together,
@@ -31,7 +31,7 @@ class Oracle {
 
   const Model& model_;
   std::uint64_t seed_;
-  order::Counter& counter_;
+  Counter& counter_;
 };
 
 }  // namespace memplan::apart

@@ -35,7 +35,7 @@ struct Share {
 
 class Prices {
  public:
-  Prices(const Model& model, std::int64_t limit, std::uint64_t seed, order::Counter& counter)
+  Prices(const Model& model, std::int64_t limit, std::uint64_t seed, Counter& counter)
       : model_(model), counter_(counter), random_(seed), limit_(limit) {
     mean_.assign(model.pairs.size(), 0);
     entries_.resize(model.pairs.size());
@@ -219,7 +219,7 @@ class Prices {
   static constexpr double kRoundDown = 1 - 1e-14;
 
   const Model& model_;
-  order::Counter& counter_;
+  Counter& counter_;
   Random random_;
   std::int64_t limit_;
   std::vector<Row> rows_;
@@ -239,7 +239,7 @@ class Prices {
 }  // namespace
 
 std::int64_t bound_by_prices(const Model& model, std::int64_t limit, std::uint64_t seed,
-                             order::Counter& counter) {
+                             Counter& counter) {
   if (!model.knows_pairs() || model.pairs.empty()) return 0;
   return Prices(model, limit, seed, counter).run();
 }

@@ -12,12 +12,12 @@
 #include <cstdint>
 
 #include "apart/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
 // A bound in units; `limit` is a cost that a plan has, so that no bound is above it.
 std::int64_t bound_by_prices(const Model& model, std::int64_t limit, std::uint64_t seed,
-                             order::Counter& counter);
+                             Counter& counter);
 
 }  // namespace memplan::apart

@@ -65,7 +65,7 @@ double has_of(std::int64_t need, const std::vector<std::pair<std::int64_t, doubl
 // The heaviest cliques of a graph, by branch and bound with a colouring.
 class HeavyCliques {
  public:
-  HeavyCliques(const Model& model, const std::vector<char>& is_met, order::Counter& counter)
+  HeavyCliques(const Model& model, const std::vector<char>& is_met, Counter& counter)
       : model_(model), counter_(counter), words_((model.count() + 63) / 64) {
     adjacent_.assign(model.count(), Bits(words_, 0));
     for (BufferIdx b = 0; b < model.count(); ++b) {
@@ -146,7 +146,7 @@ class HeavyCliques {
   }
 
   const Model& model_;
-  order::Counter& counter_;
+  Counter& counter_;
   std::size_t words_;
   std::vector<Bits> adjacent_;
   Clique by_size_;
@@ -210,7 +210,7 @@ Row core_row(const Chosen& core) {
   return row;
 }
 
-std::vector<Clique> find_cliques(const Model& model, const Chosen& met, order::Counter& counter) {
+std::vector<Clique> find_cliques(const Model& model, const Chosen& met, Counter& counter) {
   if (!model.knows_pairs()) return {};
   std::vector<char> is_met(model.pairs.size(), 0);
   for (const PairIdx k : met) is_met[k] = 1;

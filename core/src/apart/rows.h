@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "apart/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
@@ -92,6 +92,6 @@ Clique grown(const Model& model, const Clique& seed, const Met& met, const Worth
 
 // Heavy sets of buffers that do not fit into the room if only the chosen pairs may meet, each made
 // larger while that makes its row more violated. The work is limited.
-std::vector<Clique> find_cliques(const Model& model, const Chosen& met, order::Counter& counter);
+std::vector<Clique> find_cliques(const Model& model, const Chosen& met, Counter& counter);
 
 }  // namespace memplan::apart

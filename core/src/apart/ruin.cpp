@@ -90,8 +90,7 @@ class Sorted {
 
 class Ruin {
  public:
-  Ruin(const Model& model, const std::vector<Bytes>& offsets, std::uint64_t seed,
-       order::Counter& counter)
+  Ruin(const Model& model, const std::vector<Bytes>& offsets, std::uint64_t seed, Counter& counter)
       : model_(model), problem_(model.problem), counter_(counter), random_(seed), at_(offsets) {
     best_ = offsets;
     paying_.resize(model.size.size());
@@ -340,7 +339,7 @@ class Ruin {
 
   const Model& model_;
   const Problem& problem_;
-  order::Counter& counter_;
+  Counter& counter_;
   Random random_;
   std::vector<Bytes> at_;
   std::vector<Bytes> best_;
@@ -369,7 +368,7 @@ class Ruin {
 }  // namespace
 
 std::vector<Bytes> ruin_and_recreate(const Model& model, const std::vector<Bytes>& offsets,
-                                     std::uint64_t seed, order::Counter& counter) {
+                                     std::uint64_t seed, Counter& counter) {
   // Parts of buffers may share addresses in ways that the neighbours do not tell.
   if (!model.knows_pairs() || model.has_windows) return offsets;
   if (model.problem.reserved.size() > kMostReserved) return offsets;

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "apart/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
 // The cheapest plan that is found from a plan on, by nodes from the counter; the plan itself if
 // none is. Buffers with pins and in groups stay where they are.
 std::vector<Bytes> ruin_and_recreate(const Model& model, const std::vector<Bytes>& offsets,
-                                     std::uint64_t seed, order::Counter& counter);
+                                     std::uint64_t seed, Counter& counter);
 
 }  // namespace memplan::apart

@@ -25,7 +25,7 @@ constexpr std::size_t kMostPairs = 1000;
 class Search {
  public:
   Search(const Model& model, std::int64_t floor, std::int64_t limit, std::uint64_t seed,
-         order::Counter& counter)
+         Counter& counter)
       : model_(model), counter_(counter), oracle_(model, seed, counter) {
     found_.cost = limit;
     found_.bound = floor;
@@ -78,7 +78,7 @@ class Search {
     const auto n = static_cast<std::int64_t>(model_.count());
     const auto pairs = static_cast<std::int64_t>(all_.size());
     if (pairs * 200 <= n * (n - 1) * kSlotsPercent) return false;
-    order::Counter slots(counter_.left() / 10 * 9, counter_.stopper());
+    Counter slots(counter_.left() / 10 * 9, counter_.stopper());
     const std::optional<Slotted> slotted = fill_slots(model_, found_.cost, slots);
     counter_.take(slots.used());
     if (!slotted) return false;
@@ -90,7 +90,7 @@ class Search {
   void loop() {
     bool is_first = true;
     while (!is_over()) {
-      order::Counter covers(counter_.left() / 4, counter_.stopper());
+      Counter covers(counter_.left() / 4, counter_.stopper());
       const Cover cover = cheapest_cover(model_, rows_, found_.cost, covers);
       counter_.take(covers.used());
       raise(cover.bound);
@@ -182,7 +182,7 @@ class Search {
   }
 
   const Model& model_;
-  order::Counter& counter_;
+  Counter& counter_;
   Oracle oracle_;
   Chosen all_;
   Found found_;
@@ -195,7 +195,7 @@ class Search {
 }  // namespace
 
 Found search(const Model& model, std::int64_t floor, std::int64_t limit, std::uint64_t seed,
-             order::Counter& counter) {
+             Counter& counter) {
   return Search(model, floor, limit, seed, counter).run();
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "apart/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
@@ -29,6 +29,6 @@ struct Found {
 // Looks for a plan that costs less than the limit, until it is proved to be the cheapest, or no
 // more rows are found with the nodes. It is known that no plan costs less than the floor.
 Found search(const Model& model, std::int64_t floor, std::int64_t limit, std::uint64_t seed,
-             order::Counter& counter);
+             Counter& counter);
 
 }  // namespace memplan::apart

@@ -116,7 +116,7 @@ std::optional<Grid> make_grid(const Model& model) {
 
 class SlotSearch {
  public:
-  SlotSearch(const Model& model, const Grid& grid, std::int64_t limit, order::Counter& counter)
+  SlotSearch(const Model& model, const Grid& grid, std::int64_t limit, Counter& counter)
       : grid_(grid), counter_(counter), total_limit_(limit), count_(grid.items()) {
     const auto n = static_cast<std::size_t>(count_);
     barred_ = model.total + 1;
@@ -223,7 +223,7 @@ class SlotSearch {
   }
 
   const Grid& grid_;
-  order::Counter& counter_;
+  Counter& counter_;
   std::int64_t total_limit_;
   std::int32_t count_;
   std::int64_t barred_ = 0;
@@ -242,7 +242,7 @@ class SlotSearch {
 
 }  // namespace
 
-std::optional<Slotted> fill_slots(const Model& model, std::int64_t limit, order::Counter& counter) {
+std::optional<Slotted> fill_slots(const Model& model, std::int64_t limit, Counter& counter) {
   if (!has_slots(model)) return std::nullopt;
   const std::optional<Grid> grid = make_grid(model);
   if (!grid) return std::nullopt;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "apart/model.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::apart {
 
@@ -26,6 +26,6 @@ struct Slotted {
 
 // Nothing if the problem has other constraints, or too many positions. With counter not spent at
 // the end, the offsets are those of a cheapest plan, or the bound is the limit.
-std::optional<Slotted> fill_slots(const Model& model, std::int64_t limit, order::Counter& counter);
+std::optional<Slotted> fill_slots(const Model& model, std::int64_t limit, Counter& counter);
 
 }  // namespace memplan::apart

@@ -21,26 +21,46 @@ namespace choice {
 
 namespace {
 
+// None of these numbers changes what is proved: they share out the work. Work is counted in labels
+// of sweeps, rounds of prices and steps of relaxations, and never in seconds.
+
+// The labels that a sweep keeps at a moment, round by round. Small networks end in the first; each
+// round is ten to twenty times the work of the one before, so that the last one is most of it.
 constexpr std::size_t kWidths[] = {200, 4000, 40000, 400000};
+// A window has few open items, and its sweep is mostly whole with so many labels.
 constexpr std::size_t kWidthOfWindow = 500;
+// Windows get as many nodes as the sweep of their round, but enough to be worth a try.
 constexpr std::int64_t kNodesOfWindows = 200000;
-constexpr int kRoundsOfFixing = 3;
-constexpr std::size_t kStepsAtFirst = 8000;  // of the relaxation
-constexpr std::size_t kStepsAgain = 5000;
-constexpr std::uint64_t kDives = 16;
-constexpr int kRoundsOfDive = 60;
-constexpr std::size_t kStepsOfNoise = 2560;  // at the start of a dive
-constexpr std::size_t kStepsOfDive = 640;
-constexpr double kWorkOfDives = 2.5e8;       // of all of them
-constexpr double kNoise = 1e-4;              // the least
-constexpr double kWhole = 0.98;              // share of an item that is decided at once
-constexpr double kMuch = 0.7;                // share of a few others that are, too
-constexpr std::size_t kFew = 20;             // one of so many
-constexpr std::size_t kRoundsAtFirst = 100;  // of prices, which suffice where a sweep is easy
-constexpr std::size_t kRoundsOfPrices = 2000;
 constexpr int kWindows = 200;       // without a better choice, after which a wider sweep is tried
-constexpr std::size_t kLeast = 20;  // open items of a window
-constexpr std::size_t kMore = 100;  // at most so many more
+constexpr std::size_t kLeast = 20;  // open items of a window: a sweep over fewer finds nothing new
+constexpr std::size_t kMore = 100;  // at most so many more by chance; twice as many in each round
+
+// Prices decide items, which makes the next prices sharper; later repetitions decide hardly any.
+constexpr int kRoundsOfFixing = 3;
+// Rounds of prices before the first sweep, which suffice where a sweep is easy, and after it.
+constexpr std::size_t kRoundsAtFirst = 100;
+constexpr std::size_t kRoundsOfPrices = 2000;
+// Steps of the relaxation with units, from nothing and from the relaxation before.
+constexpr std::size_t kStepsAtFirst = 8000;
+constexpr std::size_t kStepsAgain = 5000;
+
+// Dives have seeds, and four amounts of noise in turn: the least, and 4, 16 and 64 times that. A
+// share of worth as small as the least only decides between items that are worth about the same.
+constexpr std::uint64_t kDives = 16;
+constexpr double kNoise = 1e-4;
+// In a round of a dive, kWhole or more of an item decides it; so does kMuch, of the next ones, for
+// one open item in kFew. In kRoundsOfDive such rounds, all but 5 % of items that are never whole
+// are decided.
+constexpr double kWhole = 0.98;
+constexpr double kMuch = 0.7;
+constexpr std::size_t kFew = 20;
+constexpr int kRoundsOfDive = 60;
+// Little changes from round to round, so that a round has ten measurements of the error
+// (shares.cpp) only, and the start of a dive, where the noise is new, four times as many.
+constexpr std::size_t kStepsOfDive = 640;
+constexpr std::size_t kStepsOfNoise = 4 * kStepsOfDive;
+// Of all dives, in items and rules that are looked at: less than one first relaxation has.
+constexpr double kWorkOfDives = 2.5e8;
 
 class ChoiceSearch {
  public:
@@ -510,7 +530,7 @@ class ChoiceSearch {
   const ChoiceProblem& problem_;
   Items items_;
   Stopper stopper_;
-  order::Counter counter_;
+  Counter counter_;
   Random random_{1};
   std::vector<Fixed> fixed_;  // decided for all choices that are better than the best one
   Reach reach_;

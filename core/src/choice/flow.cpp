@@ -31,7 +31,7 @@ class FlowInTime {
   Bytes flow(Index arc) const { return arcs_[arc + 1].left; }
   const std::vector<Cost>& potential() const { return potential_; }
 
-  void send(Bytes amount, order::Counter& counter) {
+  void send(Bytes amount, Counter& counter) {
     const std::size_t nodes = out_.size();
     potential_.assign(nodes, kFar);
     potential_[0] = 0;
@@ -128,7 +128,7 @@ class FlowInTime {
 // The relaxation of one memory: its prices by moment, and what it takes of its items.
 std::vector<Cost> relax_memory(const Items& items, const std::vector<Fixed>& fixed, Index memory,
                                std::vector<Bytes> room, std::vector<Bytes>& taken,
-                               order::Counter& counter) {
+                               Counter& counter) {
   std::vector<Cost> price(static_cast<std::size_t>(items.moments), 0);
   Cost dearest = 0;
   const auto worth_of_byte = [&](Index i) {
@@ -177,7 +177,7 @@ std::vector<Cost> relax_memory(const Items& items, const std::vector<Fixed>& fix
 }  // namespace
 
 Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
-              order::Counter& counter) {
+              Counter& counter) {
   Relaxed found;
   found.taken.assign(items.bytes.size(), 0);
   for (Index memory = 0; memory < items.memories(); ++memory) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "choice/items.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::choice {
 
@@ -31,6 +31,6 @@ struct Relaxed {
 // Prices for what can be reached at each moment, of each memory by itself: as if an item in one did
 // not keep the other items of its unit out. If the budget ends, they are still prices.
 Relaxed relax(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
-              order::Counter& counter);
+              Counter& counter);
 
 }  // namespace memplan::choice

@@ -10,9 +10,11 @@ namespace memplan::choice {
 
 namespace {
 
-constexpr int kBits = 58;                   // of the sum of all scaled worths
-constexpr std::int64_t kMostSums = 400000;  // which are looked for at one moment
-constexpr std::size_t kMostOpen = 400;      // items of which sums are looked for
+constexpr int kBits = 58;  // of the sum of all scaled worths: prices of prices.cpp go to 2^60
+// At one moment, sums are looked for among so many, of so many items; beyond that the capacity
+// stands for the greatest sum. A bit for each sum and a pass for each item take 2.5 million words.
+constexpr std::int64_t kMostSums = 400000;
+constexpr std::size_t kMostOpen = 400;
 
 // The greatest sums of some of these sizes up to a limit.
 class GreatestSums {

@@ -8,14 +8,22 @@ namespace memplan::choice {
 
 namespace {
 
-constexpr std::size_t kWork = 20000000;  // needs and prices that are looked at
-constexpr std::size_t kLeastRounds = 60;
+// Large problems have fewer rounds: so many needs and prices are looked at in all, but at least in
+// three times kPatience rounds, so that steps halve a few times.
+constexpr std::size_t kWork = 20000000;
+constexpr int kPatience = 20;  // rounds without a better bound, after which steps halve
+constexpr std::size_t kLeastRounds = 3 * kPatience;
+// The part of the last direction that stays: the directions of about three rounds count.
 constexpr double kInertia = 0.7;
-constexpr int kPatience = 20;            // rounds without a better bound, after which steps halve
-constexpr std::int64_t kMostCount = 40;  // items of which more fit side by side are not counted
+// Items of which more fit side by side are not counted: the count of such an item is mostly its
+// share of the bytes, for which there is a price already.
+constexpr std::int64_t kMostCount = 40;
 
-constexpr std::int64_t kMost = std::int64_t{1} << 60;  // above all that items are worth together
-constexpr Bytes kMostCounted = Bytes{1} << 56;         // bytes of items and memories with counts
+// Above all that items are worth together, which is below 2^58 (items.cpp), and sums of two of
+// these do not overflow.
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
+// Bytes of items and memories with counts: times kMostCount + 1 they stay below 2^62.
+constexpr Bytes kMostCounted = Bytes{1} << 56;
 
 // A product or sum of numbers from 0 to kMost, or kMost where it is more.
 std::int64_t multiply(std::int64_t a, std::int64_t b) {
@@ -114,10 +122,10 @@ class Subgradient {
   double scale(std::size_t rule) const { return scale_[rule]; }
 
   // Improves prices, by rule and moment; `reached` is what a known choice is worth.
-  void improve(Table<double>& price, double reached, std::size_t most, order::Counter& counter) {
+  void improve(Table<double>& price, double reached, std::size_t most, Counter& counter) {
     Table<double> best = price;
     double least = -1;
-    double step = 0.5;
+    double step = 0.5;  // of Polyak's, which leads to `reached` where the bound is linear
     int idle = 0;
     const std::size_t rounds = std::min(most, std::max(kLeastRounds, kWork / work_));
     Table<double> slack;
@@ -293,7 +301,7 @@ std::int64_t bound_of(const Prices& prices, const Items& items, const std::vecto
 
 Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
                    const Reach& reach, const Relaxed& relaxed, std::int64_t reached,
-                   std::size_t rounds, order::Counter& counter) {
+                   std::size_t rounds, Counter& counter) {
   const std::vector<Rule> rules = make_rules(items, fixed, reach);
   const auto moments = static_cast<std::size_t>(items.moments);
   Table<std::int64_t> whole(rules.size(), std::vector<std::int64_t>(moments, 0));

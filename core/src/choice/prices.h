@@ -1,11 +1,10 @@
 // Prices, and the bound that they prove.
 //
-// For each time, the sizes of the chosen items of a memory are at most its capacity C, and sharper,
-// as in Reach. For every
-// k, the sum of their counts floor((k + 1) * size / (C + 1)) is at most k: of items above C / 2
-// there is at most one, of items above C / 3 there are at most two. Each of these rules has a price
-// at each moment, 0 or more. What an item is worth beyond what it pays, for its bytes and its
-// counts while it is live, is its profit. No choice is worth more than
+// At each time, the sizes of the chosen items of a memory are at most its capacity C, and sharper,
+// as in Reach. For every k, the sum of their counts floor((k + 1) * size / (C + 1)) is at most k:
+// of items above C / 2 there is at most one, of items above C / 3 there are at most two. Each of
+// these rules has a price at each moment, 0 or more. What an item is worth beyond what it pays, for
+// its bytes and its counts while it is live, is its profit. No choice is worth more than
 //
 //     the price of all that there is of bytes and counts + for each unit, its best profits
 //
@@ -23,7 +22,9 @@
 
 namespace memplan::choice {
 
-constexpr std::size_t kMostCounts = 6;  // rules that count items, for each memory
+// The rules that count items, for each memory: those of the dearest items are taken, and each label
+// of a sweep has a count for each rule.
+constexpr std::size_t kMostCounts = 6;
 
 // At most `most` counts at each moment of a memory, and what one of them costs.
 struct CountRule {
@@ -49,6 +50,6 @@ std::int64_t bound_of(const Prices& prices, const Items& items, const std::vecto
 // worth.
 Prices find_prices(const Items& items, const std::vector<Fixed>& fixed, const Units& units,
                    const Reach& reach, const Relaxed& relaxed, std::int64_t reached,
-                   std::size_t rounds, order::Counter& counter);
+                   std::size_t rounds, Counter& counter);
 
 }  // namespace memplan::choice

@@ -12,12 +12,18 @@ namespace {
 
 using Values = std::vector<double>;
 
-constexpr double kWorkOfSteps = 3e8;       // items, moments and rivals that are looked at
-constexpr std::size_t kStepsOfRound = 64;  // after which the error is measured
-constexpr double kEnough = 1e-10;          // error
+// Large problems have fewer steps: so many items, moments and rivals are looked at in all.
+constexpr double kWorkOfSteps = 3e8;
+// Steps after which the error is measured, which costs about as much as one.
+constexpr std::size_t kStepsOfRound = 64;
+// The error that is small enough: sums of thousands of doubles are not much more exact; and a dive
+// only wants to know which share of an item is large.
+constexpr double kEnough = 1e-10;
 constexpr double kEnoughInNoise = 1e-5;
-constexpr double kBetter = 0.3;  // of the error, which is worth a new start
-constexpr double kLong = 0.4;    // of all steps, after which there is a new start anyway
+// A new start from an average is worth it where the error has shrunk to this part of that at the
+// last start, or the run is this part of all steps: too early, averages are of little use.
+constexpr double kBetter = 0.3;
+constexpr double kLong = 0.4;
 
 // Open items of a unit that are live together. One is chosen at most, or just one.
 struct Rivals {
@@ -77,7 +83,7 @@ class Shares {
     find_paces();
   }
 
-  Relaxed find(const Relaxed& from, std::size_t most, order::Counter& counter) {
+  Relaxed find(const Relaxed& from, std::size_t most, Counter& counter) {
     double work = static_cast<double>(open_.size() + room_.size() + 1);
     for (const Rivals& each : rivals_) work += static_cast<double>(each.items.size());
     const auto steps = static_cast<std::size_t>(
@@ -362,7 +368,7 @@ bool has_rivals(const Items& items, const std::vector<Fixed>& fixed) {
 
 Relaxed relax_units(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
                     const Relaxed& from, std::size_t steps, double noise, std::uint64_t seed,
-                    order::Counter& counter) {
+                    Counter& counter) {
   return Shares(items, fixed, reach, noise, seed).find(from, steps, counter);
 }
 

@@ -8,7 +8,7 @@
 
 #include "choice/flow.h"
 #include "choice/items.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::choice {
 
@@ -19,6 +19,6 @@ bool has_rivals(const Items& items, const std::vector<Fixed>& fixed);
 // one on. With a `noise`, worths differ by so large a share, so that few items are taken in part.
 Relaxed relax_units(const Items& items, const std::vector<Fixed>& fixed, const Reach& reach,
                     const Relaxed& from, std::size_t steps, double noise, std::uint64_t seed,
-                    order::Counter& counter);
+                    Counter& counter);
 
 }  // namespace memplan::choice

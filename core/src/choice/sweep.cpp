@@ -13,8 +13,10 @@ namespace memplan::choice {
 
 namespace {
 
-constexpr std::size_t kItemWords = 8;  // so many times 64 open items can be live at once
-constexpr std::size_t kSetWords = 2;   // the same for sets
+// The words of a label: so many times 64 open items, and refused sets, can be live at once. A sweep
+// of more is refused, and windows of fewer items are left.
+constexpr std::size_t kItemWords = 8;
+constexpr std::size_t kSetWords = 2;
 constexpr Index kNone = -1;
 
 using Key = std::array<std::uint64_t, kItemWords + kSetWords>;
@@ -71,7 +73,7 @@ class Sweep {
  public:
   Sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
         const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
-        order::Counter& counter)
+        Counter& counter)
       : problem_(problem),
         items_(items),
         fixed_(fixed),
@@ -369,7 +371,7 @@ class Sweep {
   Units units_;
   std::int64_t best_;
   std::size_t width_;
-  order::Counter& counter_;
+  Counter& counter_;
   std::vector<std::vector<Index>> starts_;
   std::vector<std::vector<Index>> ends_;   // of open items
   Table<Bytes> inside_;                    // held by items that are in
@@ -394,7 +396,7 @@ class Sweep {
 
 Swept sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
             const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
-            order::Counter& counter) {
+            Counter& counter) {
   const auto run = [&](auto memories) {
     return Sweep<decltype(memories)::value>(problem, items, fixed, reach, prices, best, width,
                                             counter)

@@ -16,7 +16,7 @@
 
 #include "choice/items.h"
 #include "choice/prices.h"
-#include "order/counter.h"
+#include "model/counter.h"
 
 namespace memplan::choice {
 
@@ -34,7 +34,7 @@ struct Swept {
 // prices hold for any items that are fixed.
 Swept sweep(const ChoiceProblem& problem, const Items& items, const std::vector<Fixed>& fixed,
             const Reach& reach, const Prices& prices, std::int64_t best, std::size_t width,
-            order::Counter& counter);
+            Counter& counter);
 
 // What a choice is worth; not scaled.
 std::int64_t worth_of(const ChoiceProblem& problem, const std::vector<std::uint8_t>& chosen);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "order/counter.h"
+#include "model/counter.h"
 #include "order/moves.h"
 
 namespace memplan::order {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "order/counter.h"
+#include "model/counter.h"
 #include "order/moves.h"
 #include "order/outlook.h"
 #include "order/tree.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "order/counter.h"
+#include "model/counter.h"
 #include "order/program.h"
 
 namespace memplan::order {

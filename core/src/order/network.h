@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "memplan/order.h"
-#include "order/flow.h"
 #include "order/program.h"
+#include "util/flow.h"
 
 namespace memplan::order {
 

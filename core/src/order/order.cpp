@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/counter.h"
 #include "order/attempt.h"
 #include "order/beam.h"
-#include "order/counter.h"
 #include "order/cuts.h"
 #include "order/delays.h"
 #include "order/exact.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "order/counter.h"
+#include "model/counter.h"
 #include "order/moves.h"
 
 namespace memplan::order {

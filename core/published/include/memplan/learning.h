@@ -68,7 +68,8 @@ struct CollectOptions {
   std::shared_ptr<const BacktrackModel> model;
 };
 
-// Searches once, with the oracle at every major backtrack (section 6.3).
+// Searches once, with the oracle at every major backtrack (section 6.3). Throws
+// std::invalid_argument where there is none.
 BacktrackSamples collect_backtracks(const Problem& problem, const Sections& sections,
                                     Bytes capacity, const CollectOptions& options,
                                     Stopper& stopper);

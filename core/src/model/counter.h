@@ -1,11 +1,11 @@
-// What the searches for an order may use together.
+// What several searches may use together.
 #pragma once
 
 #include <cstdint>
 
 #include "memplan/budget.h"
 
-namespace memplan::order {
+namespace memplan {
 
 class Counter {
  public:
@@ -30,4 +30,4 @@ class Counter {
   Stopper& stopper_;
 };
 
-}  // namespace memplan::order
+}  // namespace memplan

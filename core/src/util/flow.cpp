@@ -1,8 +1,8 @@
-#include "order/flow.h"
+#include "util/flow.h"
 
 #include <algorithm>
 
-namespace memplan::order {
+namespace memplan {
 
 void Flow::add(std::int32_t from, std::int32_t to, Bytes capacity) {
   for (const bool turned : {false, true}) {
@@ -95,4 +95,4 @@ std::vector<std::uint8_t> Flow::nodes_before_sink() const {
   return is_before;
 }
 
-}  // namespace memplan::order
+}  // namespace memplan

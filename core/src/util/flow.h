@@ -6,7 +6,7 @@
 
 #include "memplan/types.h"
 
-namespace memplan::order {
+namespace memplan {
 
 class Flow {
  public:
@@ -52,4 +52,4 @@ class Flow {
   std::vector<std::int32_t> queue_;
 };
 
-}  // namespace memplan::order
+}  // namespace memplan
