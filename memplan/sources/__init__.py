@@ -183,18 +183,6 @@ def open_graphs(
 
     The values may be numbers of any kind, such as `memplan.problem.many.Many`: only readers that
     know the sizes as formulas of the dimensions have such a function. Others give `None`.
-
-    Parameters
-    ----------
-    program
-        A file, or a `torch.export.ExportedProgram`.
-    names
-        The dimensions.
-
-    Raises
-    ------
-    FormatError, GraphError
-        As `load`, of the function too.
     """
     if not isinstance(program, (str, os.PathLike)):
         module = _import_source("torch") if hasattr(program, "graph_signature") else None
@@ -274,13 +262,7 @@ def detect(path: str | os.PathLike[str]) -> str:
 
 
 def find_extra(path: str | os.PathLike[str]) -> str | None:
-    """Return the extra of the package that reads a file, or `None` if it needs none.
-
-    Raises
-    ------
-    FormatError
-        As `detect`.
-    """
+    """Return the extra of the package that reads a file, or `None` if it needs none."""
     name = detect(path)
     needs = name == "onnx" or (name == "xla" and _import_source(name).needs_library(Path(path)))
     return name if needs else None

@@ -100,10 +100,7 @@ def knows(name: str, count: int) -> bool:
 def exact(value: Fraction | int) -> Fraction:
     """Return a number as a fraction; one of another kind, such as `Many`, as it is.
 
-    Raises
-    ------
-    OverflowError
-        If it is too large.
+    An `OverflowError` says that it is too large.
     """
     if not isinstance(value, (int, Fraction)):
         return value
@@ -113,13 +110,7 @@ def exact(value: Fraction | int) -> Fraction:
 
 
 class Reader:
-    """Computes the value of an expression; that of a condition is 0 or 1.
-
-    Parameters
-    ----------
-    names
-        The values of names.
-    """
+    """Computes the value of an expression of some names; that of a condition is 0 or 1."""
 
     def __init__(self, names: Mapping[str, int]) -> None:
         self._names = names

@@ -39,21 +39,9 @@ SHAPE_SIZES: Final = 4_000_000
 
 
 def check_growth(what: str, amount: int, limit: int, factor: int, unit: str) -> None:
-    """Raise if a file would expand to more than is allowed.
+    """Refuse a file that would expand too far, and name the option that allows more.
 
-    Parameters
-    ----------
-    what
-        What grows, as the beginning of a sentence.
-    amount, limit, unit
-        The expanded amount, the limit on it, and the unit of both.
-    factor
-        The user's factor on the limit.
-
-    Raises
-    ------
-    GraphError
-        The sentence names the option that raises the limit.
+    `what` grows: it begins the sentence. The user's factor multiplies the limit.
     """
     if amount <= limit * factor:
         return

@@ -22,11 +22,8 @@ def line_at(file: str, line: int) -> str:
 def line_in(stack: object) -> str:
     """Return the innermost line of a stack that is in the user's code, not the framework's.
 
-    Parameters
-    ----------
-    stack
-        A stack as text, outermost first as Python writes it, or innermost first as TorchScript
-        does. Anything else has no line.
+    The stack is a text, outermost first as Python writes it, or innermost first as TorchScript
+    does. Anything else has no line.
     """
     if not isinstance(stack, str):
         return ""

@@ -26,27 +26,13 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class PictureCall:
-    """An operator with what it reads; methods raise `WholeError` if that is no picture.
+    """An operator with what it reads; methods raise `WholeError` if that is no picture."""
 
-    Attributes
-    ----------
-    kind
-        Its type.
-    shapes
-        Of its inputs, by position; `None` for one that is left out.
-    fixed
-        By position: whether it is a constant.
-    made
-        The shape of its first result.
-    row_axis
-        That of rows in a shape of four axes; columns follow it.
-    """
-
-    kind: str
-    shapes: Sequence[_Shape | None]
-    fixed: Sequence[bool]
-    made: _Shape
-    row_axis: int
+    kind: str  # its type
+    shapes: Sequence[_Shape | None]  # of its inputs, by position; `None` for one that is left out
+    fixed: Sequence[bool]  # by position: whether it is a constant
+    made: _Shape  # the shape of its first result
+    row_axis: int  # that of rows in a shape of four axes; columns follow it
 
     def shape(self, at: int) -> _Shape:
         """Return the shape of an input; empty if there is none."""
@@ -85,12 +71,8 @@ class PictureCall:
 def describe(find_maps: Callable[[], Maps], indices: Sequence[int | None]) -> dict[str, Any]:
     """Return the fields `reads` and `why_whole` of an operator of a graph.
 
-    Parameters
-    ----------
-    find_maps
-        Returns the maps of its inputs, or raises `WholeError`.
-    indices
-        By position: the number of what it reads in the graph.
+    `find_maps` returns the maps of its inputs, or raises `WholeError`; `indices` has by position
+    the number of what it reads in the graph.
     """
     try:
         maps = find_maps()

@@ -29,20 +29,11 @@ Matches = Callable[[bytes, Path], bool]
 
 @dataclass(frozen=True, slots=True)
 class ForeignFormat:
-    """A format of others.
+    """A format of others."""
 
-    Attributes
-    ----------
-    matches
-        Whether a file with these first bytes at this path is one.
-    what
-        What the file is, and why no plan can be made of it.
-    steps
-        What to do, and the lines to type; `{stem}` and `{name}` are those of the file.
-    """
-
-    matches: Matches
-    what: str
+    matches: Matches  # whether a file with these first bytes at this path is one
+    what: str  # what the file is, and why no plan can be made of it
+    # What to do, and the lines to type; `{stem}` and `{name}` are those of the file.
     steps: tuple[str, ...]
 
 

@@ -35,13 +35,9 @@ def run_child(
 ) -> subprocess.CompletedProcess[bytes] | None:
     """Run a program that reads JSON from standard input; `None` if it takes too long to answer.
 
-    Parameters
-    ----------
-    program, order
-        The file of the program, and what it reads.
-    timeout
-        In seconds of processor time, rounded up, so that what is found does not depend on other
-        work of the machine. A program that waits, or runs on Windows, ends after ten times that.
+    The timeout is in seconds of processor time, rounded up, so that what is found does not depend
+    on other work of the machine. A program that waits, or runs on Windows, ends after ten times
+    that.
     """
     limit = str(max(1, math.ceil(timeout)))
     try:

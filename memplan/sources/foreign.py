@@ -31,12 +31,8 @@ TORCH_PICKLE: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 def advise(head: bytes, path: Path) -> str | None:
     """Return what a file is and how to come from it to a plan, or `None` if it is not recognised.
 
-    Parameters
-    ----------
-    head
-        The first bytes of the file, some thousands; empty for a folder.
-    path
-        The file or folder; an archive, and the fields of a Core ML model, are looked into.
+    The head is some thousands of bytes, and empty for a folder. An archive, and the fields of a
+    Core ML model, are looked into.
     """
     try:
         for each in (*_FORMATS, *NO_MODELS, _ARCHIVE):

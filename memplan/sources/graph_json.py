@@ -87,13 +87,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a file.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a file."""
     graph = read_graph(read_text(path), str(path))
     with of_file(path):
         loaded = of_graph(
@@ -103,20 +97,7 @@ def read(path: Path, options: Options) -> Loaded:
 
 
 def read_graph(text: str, name: str) -> Graph:
-    """Read a graph.
-
-    Parameters
-    ----------
-    text
-        The file.
-    name
-        The name of the file in errors.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a graph; a `FormatError` names the field, or the line where the text is not JSON."""
     with of_file(Path(name)):
         return _Reader(name).graph(text)
 

@@ -69,29 +69,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request for memory in a recorded run that was refused: the run was out of memory.
+    """A request for memory in a recorded run that was refused: the run was out of memory."""
 
-    Attributes
-    ----------
-    time
-        When it was asked for.
-    asked
-        The bytes asked for.
-    free
-        The bytes of the device that no program held then.
-    reserved
-        The bytes that the allocator of the run held then, used or not.
-    place
-        The line of the user's code that asked, as far as known.
-    alignment
-        The bytes of which every address of the allocator is a multiple.
-    """
-
-    time: int
-    asked: int
-    free: int
-    reserved: int
-    place: str = ""
+    time: int  # when it was asked for
+    asked: int  # the bytes asked for
+    free: int  # the bytes of the device that no program held then
+    reserved: int  # the bytes that the allocator of the run held then, used or not
+    place: str = ""  # the line of the user's code that asked, as far as known
     alignment: int = 1
 
     @property
@@ -263,12 +247,8 @@ _BARE: Mapping[str, str] = {
 def explain_bare(source: str, what: str = "") -> str:
     """Return that a file has no operators, and what to give in place of it, as a sentence.
 
-    Parameters
-    ----------
-    source
-        Of a `Loaded` without a graph.
-    what
-        What follows from it: "so nothing can wait".
+    The source is that of a `Loaded` without a graph, and `what` follows from it: "so nothing can
+    wait".
     """
     thing = _BARE.get(source, f"a {source} file")
     other = "the model that it comes from (.onnx, .tflite, .pt2, or a graph in JSON)"

@@ -24,14 +24,7 @@ _RUNTIMES: Final = {
 def measure(source: str, path: Path, options: Options) -> Figure | None:
     """Return the peak of a source's own runtime, or `None` if there is no way to get it.
 
-    Parameters
-    ----------
-    source
-        As in `memplan.sources.Loaded.source`.
-    path
-        The file, which the source has read without an error.
-    options
-        The options that the source read it with.
+    The source (`Loaded.source`) has read the file with the same options without an error.
     """
     if source not in _RUNTIMES:
         return None

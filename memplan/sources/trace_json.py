@@ -29,13 +29,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a trace, and make the problem of what a plan places of it.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the field, and the line where the text is not JSON.
-    """
+    """Read a trace, and make the problem of what a plan places of it."""
     try:
         return of_trace(read_trace(read_text(path), str(path)))
     except ProblemError as error:
