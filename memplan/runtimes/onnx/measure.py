@@ -42,24 +42,15 @@ _TIMEOUT: Final = 20.0  # seconds of the processor
 
 
 class Held(NamedTuple):
-    """What the arena of the runtime held while a model ran twice.
+    """What the arena of the runtime held while a model ran twice."""
 
-    Attributes
-    ----------
-    version
-        Of the runtime.
-    made
-        The bytes of the results of each operator, by its type.
-    once, both
-        The most bytes that were requested after any operator, and that were in use with scratch of
-        kernels: of the first run, and of both. The first one has no memory pattern yet; sessions
-        without one need no more in any run.
-    """
-
-    version: str
-    made: dict[str, list[int]]
+    version: str  # of the runtime
+    made: dict[str, list[int]]  # the bytes of the results of each operator, by its type
+    # Of the first run: the most bytes that were requested after any operator, and that were in use
+    # with scratch of kernels. It has no memory pattern yet; sessions without one need no more in
+    # any run.
     once: tuple[int, int]
-    both: tuple[int, int]
+    both: tuple[int, int]  # the same of both runs
 
     @property
     def requested(self) -> int:
@@ -68,17 +59,9 @@ class Held(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """Declared shapes that the runtime makes, though others are inferred.
+    """Declared shapes that the runtime makes, though others are inferred."""
 
-    Attributes
-    ----------
-    dims
-        Their sizes, by "TENSOR:AXIS".
-    note
-        Which shape is planned, and why.
-    """
-
-    dims: dict[str, int]
+    dims: dict[str, int]  # their sizes, by "TENSOR:AXIS"
     note: Note
 
 
@@ -86,21 +69,11 @@ def measure(path: Path, options: Options) -> Figure | None:
     """Return the most bytes requested from onnxruntime's arena while a model runs on the CPU.
 
     The model runs twice, on zeros, with one thread; the second run uses the memory pattern that the
-    runtime made from the first. Outputs count, weights and inputs do not.
-
-    Parameters
-    ----------
-    path, options
-        The model, and how it is read.
-
-    Returns
-    -------
-    Figure or None
-        In bytes, the largest value after any operator of a session with default settings, whose
-        operators are fused; `what` adds the bytes in use with scratch of kernels, both without
-        fusions, and, if the two orders have different loads, those in
-        the order of the file. `None` if the runtime is not installed, rejects the model, or needs
-        longer than 20 seconds of the processor.
+    runtime made from the first. Outputs count, weights and inputs do not. The figure is the largest
+    value after any operator of a session with default settings, whose operators are fused; `what`
+    adds the bytes in use with scratch of kernels, both without fusions, and, if the two orders have
+    different loads, those in the order of the file. `None` if the runtime is not installed, rejects
+    the model, or needs longer than 20 seconds of the processor.
     """
     if find_spec("onnxruntime") is None:
         return None
@@ -314,23 +287,11 @@ def _ask(
 
 
 def measure_file(path: Path, shapes: Mapping[str, Sequence[int]], *, default: bool) -> Held | None:
-    """Return what a model needs, as `measure` counts.
+    """Return what a model with inputs of these shapes needs, as `measure` counts.
 
-    Parameters
-    ----------
-    path
-        The model.
-    shapes
-        Those of its inputs.
-    default
-        Whether the session has default settings. Otherwise it has those that keep a file as it is:
-        nothing is optimized, nodes run in the order of the file, and tensors are freed after their
-        last reader.
-
-    Returns
-    -------
-    Held or None
-        `None` if the runtime is not installed, or does not run the model.
+    A session with `default` has default settings. Otherwise it has those that keep a file as it is:
+    nothing is optimized, nodes run in the order of the file, and tensors are freed after their last
+    reader. `None` if the runtime is not installed, or does not run the model.
     """
     if find_spec("onnxruntime") is None:
         return None
@@ -347,21 +308,10 @@ def measure_difference(
 ) -> float | None:
     """Run two models on the same random inputs, and return how far their results are apart.
 
-    Parameters
-    ----------
-    one, other
-        Files, or the bytes of files, with the same inputs; the second one may have fewer open
-        dimensions.
-    shapes
-        Those of inputs with open dimensions.
-    default
-        Whether sessions have default settings; otherwise they optimize nothing.
-
-    Returns
-    -------
-    float or None
-        The largest difference of two numbers, 0.0 if all are equal bit for bit, as a NaN is to
-        another one. `None` if the runtime is not installed, or does not run one of them.
+    That is the largest difference of two numbers, 0.0 if all are equal bit for bit, as a NaN is to
+    another one; `None` if the runtime is not installed, or does not run one of them. The second
+    model may have fewer open dimensions; shapes are those of inputs that have some. Sessions
+    without `default` settings optimize nothing.
     """
     if find_spec("onnxruntime") is None:
         return None

@@ -83,15 +83,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a model; its weights, in the file or in files of their own, are never loaded.
-
-    Raises
-    ------
-    FormatError
-        If the file is no model, or one that contradicts itself, or dimensions are missing.
-    MemplanError
-        If the library is missing, or `options.dims` names a dimension that the model lacks.
-    """
+    """Read a model; its weights, in the file or in files of their own, are never loaded."""
     if options.fused:
         return read_bytes(fuse(path).data, path, options)
     return _load(_read_bare(path), path, options)
@@ -193,20 +185,8 @@ def open_graphs(path: Path, names: Collection[str]) -> Callable[[Mapping[str, in
     """Return a function that makes the graph of a model from values of its dimensions.
 
     The values may be numbers of any kind, such as `memplan.problem.many.Many`; the graph does not
-    say which rows operators need. `None` if not all sizes follow from names, or from formulas
-    that are known.
-
-    Parameters
-    ----------
-    path
-        The file.
-    names
-        The dimensions, as those of `read`.
-
-    Raises
-    ------
-    FormatError, GraphError
-        As `read`.
+    say which rows operators need. `None` if not all sizes follow from names, or from formulas that
+    are known. The dimensions are named as those of `read`.
     """
     with of_file(path):
         model, _ = _put_in_order(_parse(_read_bare(path)), 1)

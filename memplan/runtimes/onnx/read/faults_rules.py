@@ -19,14 +19,8 @@ def is_contradictory(
 ) -> bool:
     """Whether the shapes that an operator reads contradict each other, or its amounts.
 
-    Parameters
-    ----------
-    node
-        The operator.
-    inputs, outputs
-        The shapes of its inputs and outputs; `None` for one that is left out or is no tensor.
-    find
-        Returns the numbers of a small constant by its name, or `None`.
+    A shape is `None` for what is left out or is no tensor; `find` returns the numbers of a small
+    constant by its name, or `None`.
     """
     if any(size < 0 for shape in outputs if shape is not None for size in shape):
         return True  # as of a window that is larger than what it moves over

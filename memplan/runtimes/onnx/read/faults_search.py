@@ -40,18 +40,11 @@ _SHAPES = 50  # characters of the shapes that it reads, and of those that it mak
 
 @dataclass
 class FaultSearch:
-    """Finds values that are unknown though all that they depend on is known, and the reasons.
-
-    Attributes
-    ----------
-    open
-        The unknown values.
-    faults
-        Sentences on operators that cannot run at the sizes of their inputs.
-    """
+    """Finds values that are unknown though all that they depend on is known, and the reasons."""
 
     opsets: Mapping[str, int]
-    open: list[Open] = field(default_factory=list)
+    open: list[Open] = field(default_factory=list)  # the unknown values
+    # Sentences on operators that cannot run at the sizes of their inputs.
     faults: list[str] = field(default_factory=list)
     # Ifs with one branch that can run: (graph, position, branch that can run, other branch).
     _halves: list[tuple[Any, int, str, str]] = field(default_factory=list)

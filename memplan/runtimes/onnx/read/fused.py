@@ -25,32 +25,17 @@ _TIMEOUT: Final = 120.0  # seconds
 
 
 class Fused(NamedTuple):
-    """A model after the optimizations of onnxruntime.
+    """A model after the optimizations of onnxruntime."""
 
-    Attributes
-    ----------
-    data
-        The file that onnxruntime wrote; all weights are in it.
-    version
-        The release that wrote it.
-    block
-        How many channels are in a block of the layout NCHWc on this machine; 0 without it.
-    """
-
-    data: bytes
-    version: str
-    block: int
+    data: bytes  # the file that onnxruntime wrote; all weights are in it
+    version: str  # the release that wrote it
+    block: int  # how many channels are in a block of the layout NCHWc on this machine; 0 without it
 
 
 def fuse(path: Path) -> Fused:
     """Return a model as a session with default settings runs it on this machine.
 
-    Raises
-    ------
-    MemplanError
-        If onnxruntime is not installed.
-    FormatError
-        If it does not take the model.
+    Onnxruntime has to be installed, and to take the model.
     """
     if find_spec("onnxruntime") is None:
         raise MemplanError("a model with fused operators is written by onnxruntime: install it")

@@ -46,21 +46,10 @@ def build(
 ) -> tuple[Graph, tuple[Note, ...]]:
     """Return the graph of a model, and notes on memory outside of the plan.
 
-    Parameters
-    ----------
-    model
-        A `ModelProto` with the shape of every tensor, in order, without functions of its own.
-    given
-        Its graph as it was before shapes were inferred.
-    sizes
-        What names stand for, where shapes have names in place of sizes.
-    rows
-        Whether to find which rows of its inputs each operator needs.
-
-    Raises
-    ------
-    GraphError
-        If a tensor is of a type that ONNX does not have, or larger than 2^62 bytes.
+    The `ModelProto` has the shape of every tensor, is in order, and has no functions of its own;
+    `given` is its graph as it was before shapes were inferred. `sizes` is what names stand for,
+    where shapes have names in place of sizes. With `rows`, the rows of its inputs that each
+    operator needs are found.
     """
     opset, nodes = opsets_of(model).get("", 1), _index_nodes(given)
     builder = _Builder(opset, Constants(given), nodes, find_defaults(model), sizes or {}, rows)

@@ -42,20 +42,12 @@ ROW_AXIS: Final = 2  # NCHW
 
 @dataclass(frozen=True)
 class NodeCall(PictureCall):
-    """An operator of the file.
-
-    Attributes
-    ----------
-    opset, attributes
-        As in the file.
-    names, constants
-        Of its inputs, and those of the graph.
-    """
+    """An operator of the file."""
 
     opset: int
     attributes: dict[str, Any]
-    names: Sequence[str]
-    constants: Constants
+    names: Sequence[str]  # of its inputs
+    constants: Constants  # of the graph
 
     @classmethod
     def of(
@@ -107,18 +99,7 @@ def describe_rows(
 ) -> dict[str, Any]:
     """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
 
-    Parameters
-    ----------
-    node
-        The operator in the file.
-    inputs
-        By position: the number of what it reads in the graph.
-    outputs
-        The numbers of its results.
-    tensors
-        Those of the graph.
-    opset, constants
-        Of the model.
+    Inputs and outputs are numbers of tensors in the graph, inputs by position.
     """
     if not outputs:
         return {}

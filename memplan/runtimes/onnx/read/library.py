@@ -38,10 +38,7 @@ class LibraryError(Exception):
 class CrashError(Exception):
     """The library fails on a model; the text says how, after "the library onnx ".
 
-    Attributes
-    ----------
-    is_slow
-        Whether it did not finish in time.
+    `is_slow` says that it did not finish in time.
     """
 
     def __init__(self, how: str, *, is_slow: bool = False) -> None:
@@ -52,12 +49,8 @@ class CrashError(Exception):
 def infer_shapes(model: Any, *, strict: bool, follow_data: bool) -> Any:
     """Return a model with the shapes that follow from its inputs.
 
-    Raises
-    ------
-    LibraryError
-        If the shapes contradict each other.
-    CrashError
-        If the library fails.
+    A `LibraryError` says that the shapes contradict each other, a `CrashError` that the library
+    fails.
     """
     (found,) = _call("infer_shapes", model.SerializeToString(), strict, follow_data)
     return require("onnx", extra="onnx").ModelProto.FromString(found)
@@ -69,16 +62,9 @@ def infer_node(
     types: Mapping[str, Any],
     data: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the types of what an operator makes, by name; raises as `infer_shapes`.
+    """Return the types of what an operator without sub-graphs makes; raises as `infer_shapes`.
 
-    Parameters
-    ----------
-    node
-        The operator; it has no sub-graphs.
-    opsets
-        The versions of the domains.
-    types, data
-        By name: the types of its inputs, and the values that are known.
+    Opsets are the versions of the domains; types, and the values that are known, are by name.
     """
     domain = "" if node.domain == "ai.onnx" else node.domain
     onnx = require("onnx", extra="onnx")

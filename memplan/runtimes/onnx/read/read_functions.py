@@ -21,18 +21,8 @@ _Name = tuple[str, str, str]  # domain, name, overload
 def inline_calls(model: Any, limit_factor: int = 1) -> Any:
     """Return a model in which each call of a function is replaced by its operators.
 
-    Parameters
-    ----------
-    model
-        A `ModelProto` with functions.
-    limit_factor
-        How many times the usual limits the result may be.
-
-    Raises
-    ------
-    GraphError
-        If functions share a name, call themselves, get too many arguments, or would make the model
-        larger than is allowed.
+    The result may be `limit_factor` times the usual limits. Refused are functions that share a
+    name, call themselves or get too many arguments.
     """
     functions = _index_by_name(model)
     operators, bytes = _Costs(functions).count_model(model)

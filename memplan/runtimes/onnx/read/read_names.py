@@ -54,14 +54,8 @@ def sort_operators(model: Any) -> tuple[Note, ...]:
     """Put the operators of a model behind what they read, also in sub-graphs and functions.
 
     Operators that are in order already stay as they are; of those that can run, the first one of
-    the file comes first, as in onnxruntime.
-
-    Returns a note where operators moved.
-
-    Raises
-    ------
-    GraphError
-        If operators form a cycle.
+    the file comes first, as in onnxruntime. A cycle is refused; there is a note where operators
+    moved.
     """
     moved: list[str] = []
     for graph in (model.graph, *model.functions):

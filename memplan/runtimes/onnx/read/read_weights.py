@@ -52,13 +52,9 @@ _GRAPH_FIELDS = frozenset({1, 2, 5, 8, 10, 11, 12, 13, 14, 15, 16})
 def strip_weights(data: bytes | mmap.mmap) -> bytes:
     """Return a serialized `ModelProto` without the data of its weights.
 
-    Names, types and shapes of all tensors stay. Data that is left out is never read, so it does
-    not become resident if the file is mapped into memory.
-
-    Raises
-    ------
-    WireError
-        If the bytes end early, or are no protocol buffer.
+    Names, types and shapes of all tensors stay. Data that is left out is never read, so it does not
+    become resident if the file is mapped into memory. A `WireError` says that the bytes end early,
+    or are no protocol buffer.
     """
     return _strip(data, 0, len(data), "model", 0)
 

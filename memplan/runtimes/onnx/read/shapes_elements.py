@@ -31,13 +31,7 @@ __all__ = ["Elements"]
 
 @dataclass
 class Elements:
-    """Gives element types to results of operators of other domains.
-
-    Attributes
-    ----------
-    opsets
-        The versions of the domains.
-    """
+    """Gives element types to results of operators of other domains; opsets are by domain."""
 
     opsets: Mapping[str, int]
     _found: set[str] = field(default_factory=set)

@@ -28,18 +28,10 @@ __all__ = ["explain_misfit", "follow"]
 
 
 def follow(graph: Any, types: ChainMap[str, Any], opsets: Mapping[str, int]) -> bool:
-    """Give types to the results of a graph's operators as far as they follow from their inputs.
+    """Give types to what a graph's operators make, as inputs say; return if any was set.
 
-    Parameters
-    ----------
-    graph
-        Its sub-graphs are not followed. Where it has no operator of onnxruntime, nothing is done.
-    types
-        The types of its values, and of those around it; new ones are added.
-    opsets
-        The versions of the domains.
-
-    Returns whether any type was set.
+    Sub-graphs are not followed, and nothing is done in a graph without operators of onnxruntime.
+    New types are added to those of the values of the graph, and of those around it.
     """
     if not any(has_rule(node, opsets) for node in graph.node):
         return False

@@ -26,30 +26,17 @@ _CEILING = 1 << 62  # bounds saturate here, so that they do not grow without lim
 
 @dataclass(slots=True)
 class _Bounds:
-    """Upper bounds for tensors, by name.
+    """Upper bounds for tensors, by name."""
 
-    Attributes
-    ----------
-    rank
-        The number of axes.
-    data
-        The number of elements, for tensors with known data.
-    length
-        The number of elements, for tensors that may have one axis.
-    value
-        The value of a constant of one integer.
-    elements
-        The number of elements, for tensors with a declared shape.
-    total
-        The number of sizes in all shapes so far.
-    """
-
-    rank: dict[str, int] = field(default_factory=dict)
+    rank: dict[str, int] = field(default_factory=dict)  # the number of axes
+    # The number of elements, for tensors with known data.
     data: dict[str, int] = field(default_factory=dict)
+    # The number of elements, for tensors that may have one axis.
     length: dict[str, int] = field(default_factory=dict)
-    value: dict[str, int] = field(default_factory=dict)
+    value: dict[str, int] = field(default_factory=dict)  # the value of a constant of one integer
+    # The number of elements, for tensors with a declared shape.
     elements: dict[str, int] = field(default_factory=dict)
-    total: int = 0
+    total: int = 0  # the number of sizes in all shapes so far
 
     def declare(self, name: str, sizes: Sequence[int]) -> None:
         """Add the bounds that follow from a shape which the file declares."""
@@ -60,15 +47,10 @@ class _Bounds:
 
 
 def most_sizes(graph: Any, *, follow_data: bool) -> int:
-    """Return an upper bound on the sizes in all shapes of a graph, saturating at 2^62.
+    """Return an upper bound on the sizes in all shapes of a graph in order, saturating at 2^62.
 
-    Parameters
-    ----------
-    graph
-        A `GraphProto` in order.
-    follow_data
-        Whether the library computes with shapes as data; otherwise only constants of the file
-        count.
+    `follow_data` says that the library computes with shapes as data; otherwise only constants of
+    the file count.
     """
     bounds = _Bounds()
     _bound(graph, bounds, follow_data)

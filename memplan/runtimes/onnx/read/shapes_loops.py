@@ -54,13 +54,7 @@ class _Rounds(NamedTuple):
 
 @dataclass
 class Loops:
-    """Gives states of loops the types of the largest round, and results those of the last one.
-
-    Attributes
-    ----------
-    opsets
-        The versions of the domains.
-    """
+    """Gives states of loops the types of the largest round, and results those of the last one."""
 
     opsets: Mapping[str, int]
     _found: dict[_Path, _Rounds | None] = field(default_factory=dict)  # by the results around

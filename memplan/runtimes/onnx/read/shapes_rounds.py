@@ -54,23 +54,10 @@ def with_shapes(
 ) -> tuple[Any, tuple[Note, ...]]:
     """Return the model with the shape of every tensor, and notes on what was assumed.
 
-    Shapes are inferred from those of the inputs; a declared shape counts where that fails.
-
-    Parameters
-    ----------
-    model
-        A `ModelProto` in order, without functions of its own; it is changed.
-    dims
-        Values of symbolic dimensions by their name, or of nameless ones by "TENSOR:AXIS".
-    limit_factor
-        How many times the usual number of sizes all shapes together may have.
-
-    Raises
-    ------
-    GraphError
-        If dimensions are missing, an operator cannot run, or there are too many sizes.
-    MemplanError
-        If a given dimension is negative, or not in the model, or contradicts it.
+    Shapes are inferred from those of the inputs; a declared shape counts where that fails. The
+    `ModelProto` is in order and without functions of its own; it is changed. `dims` has values of
+    symbolic dimensions by their name, or of nameless ones by "TENSOR:AXIS". All shapes together may
+    have `limit_factor` times the usual number of sizes.
     """
     opsets = _import_domains(model)
     _write_defaults(model.graph)
@@ -128,17 +115,9 @@ def with_shapes(
 def with_names(model: Any, names: Collection[str]) -> Any:
     """Return the model with shapes in which sizes may be names; it is changed.
 
-    Parameters
-    ----------
-    model
-        A `ModelProto` in order, without functions of its own.
-    names
-        Dimensions by their name, or nameless ones of inputs by "TENSOR:AXIS".
-
-    Raises
-    ------
-    LibraryError, CrashError
-        If the library finds no shapes.
+    The `ModelProto` is in order and without functions of its own; `names` are of dimensions, or
+    "TENSOR:AXIS" for nameless ones of inputs. A `LibraryError` or a `CrashError` says that the
+    library finds no shapes.
     """
     _import_domains(model)
     _write_defaults(model.graph)

@@ -50,21 +50,13 @@ class Known(NamedTuple):
 
 @dataclass
 class RuntimeCall:
-    """An operator with what it reads.
-
-    Attributes
-    ----------
-    inputs
-        `None` for one that is left out.
-    data
-        Values of the inputs, `None` for those that are not known before the run.
-    filters
-        For each nchwc convolution that reads the result: the shape of its filter.
-    """
+    """An operator with what it reads."""
 
     node: Any
-    inputs: list[Known | None]
+    inputs: list[Known | None]  # `None` for one that is left out
+    # Values of the inputs, `None` for those that are not known before the run.
     data: list[Array | None]
+    # For each nchwc convolution that reads the result: the shape of its filter.
     filters: Callable[[], list[tuple[int, ...]]] = list
 
     def get(self, at: int) -> Known | None:
@@ -99,10 +91,7 @@ def has_rule(node: Any, opsets: Mapping[str, int]) -> bool:
 def infer(call: RuntimeCall) -> _Results:
     """Return what the outputs are, in order, as far as the rules say.
 
-    Raises
-    ------
-    MisfitError
-        If the operator cannot run at the sizes of its inputs.
+    A `MisfitError` says that the operator cannot run at the sizes of its inputs.
     """
     rule = _RULES.get((call.node.domain, call.node.op_type))
     if rule is None:

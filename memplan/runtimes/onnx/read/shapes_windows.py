@@ -38,16 +38,8 @@ def pool_axis(
 ) -> tuple[int, int]:
     """Return how many rows are before those of a pooling's input, and how many it makes.
 
-    Parameters
-    ----------
-    size
-        Rows of the input.
-    kernel, step, dilation
-        Of the window.
-    pads
-        The rows that are added at both ends, or `auto_pad`.
-    ceil
-        Whether a last window may reach beyond the padding.
+    The size is the rows of the input, and pads are those that are added at both ends, or
+    `auto_pad`. With `ceil`, a last window may reach beyond the padding.
     """
     if isinstance(pads, str):
         total = 0

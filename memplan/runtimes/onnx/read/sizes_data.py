@@ -30,21 +30,13 @@ _Shape = tuple[int, ...]
 
 
 class Size(NamedTuple):
-    """A size of a result.
+    """A size of a result."""
 
-    Attributes
-    ----------
-    known
-        It, where it does not depend on data.
-    most
-        A bound, where there is a useful one. What data could only make smaller than an input, as
-        it does a Slice, has none: a plan for all of the input would be a plan for another model.
-    key
-        What it is the value of, or is counted in: sizes of one graph with the same key are equal.
-    """
-
-    known: int | None = None
+    known: int | None = None  # it, where it does not depend on data
+    # A bound, where there is a useful one. What data could only make smaller than an input, as it
+    # does a Slice, has none: a plan for all of the input would be a plan for another model.
     most: int | None = None
+    # What it is the value of, or is counted in: sizes of one graph with the same key are equal.
     key: tuple[str | int, ...] = ()
 
 
@@ -55,19 +47,13 @@ _MOST_AXES = 64
 
 @dataclass(frozen=True)
 class DataCall:
-    """An operator of ONNX with what it reads.
-
-    Attributes
-    ----------
-    shapes
-        Of its inputs; `None` for one that is left out, or is no tensor.
-    data
-        Values of its inputs, `None` for those that are not known before the run.
-    """
+    """An operator of ONNX with what it reads."""
 
     node: Any
     opset: int
+    # Of its inputs; `None` for one that is left out, or is no tensor.
     shapes: Sequence[_Shape | None]
+    # Values of its inputs, `None` for those that are not known before the run.
     data: Sequence[Array | None]
 
     def element(self, at: int, place: int = 0) -> Size:

@@ -72,16 +72,9 @@ class Open(NamedTuple):
 
 @dataclass
 class Evidence:
-    """The sizes that a model declares and a user gives, to complete what the inference finds.
+    """The sizes that a model declares and a user gives, to complete what the inference finds."""
 
-    Attributes
-    ----------
-    dims
-        Sizes that the user gives, by the name of a dimension or by "TENSOR:AXIS".
-    named
-        The names of dimensions in the file, also those inside of expressions.
-    """
-
+    # Sizes that the user gives, by the name of a dimension or by "TENSOR:AXIS".
     dims: Mapping[str, int]
     named: frozenset[str]
     _lineage: Lineage
@@ -105,10 +98,7 @@ class Evidence:
     def take(model: Any, dims: Mapping[str, int]) -> Evidence:
         """Remove all shapes from a model except those of its inputs, and set the sizes of these.
 
-        Raises
-        ------
-        MemplanError
-            If a given dimension is negative, or contradicts the size that an input has.
+        A dimension that is negative, or contradicts the size that an input has, is refused.
         """
         for name, value in dims.items():
             if value < 0:
@@ -456,13 +446,7 @@ class Evidence:
 
 
 def _require_there(graph: Any, dims: Mapping[str, int], named: set[str]) -> None:
-    """Refuse a dimension that is neither a name in the file nor "TENSOR:AXIS".
-
-    Raises
-    ------
-    MemplanError
-        With the most similar name.
-    """
+    """Refuse a dimension that is neither a name in the file nor "TENSOR:AXIS"."""
     if dims.keys() <= named:
         return
     tensors = {value.name for value in _walk_values(graph)}

@@ -42,15 +42,8 @@ _BROADCAST: Final = frozenset(
 class Formulas:
     """The shapes of a model as the library infers them with names.
 
-    Parameters
-    ----------
-    model
-        A `ModelProto` with inferred shapes, in order, without functions of its own.
-
-    Raises
-    ------
-    LookupError
-        If a shape has not even names, or an operator has graphs inside.
+    The `ModelProto` has inferred shapes, is in order, and has no functions of its own. A
+    `LookupError` says that a shape has not even names, or that an operator has graphs inside.
     """
 
     def __init__(self, model: Any) -> None:
@@ -62,18 +55,7 @@ class Formulas:
         self._constants = Constants(model.graph)
 
     def sizes(self, dims: Mapping[str, int]) -> dict[str, int]:
-        """Return the size that each name stands for.
-
-        Parameters
-        ----------
-        dims
-            The sizes of the model's own names.
-
-        Raises
-        ------
-        LookupError
-            If there is no rule for one of them.
-        """
+        """Return the size that each name stands for; a `LookupError` says that one has no rule."""
         found = dict(dims)
         for node in self._nodes:
             for at, name in enumerate(node.output):

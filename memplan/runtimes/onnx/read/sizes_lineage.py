@@ -19,15 +19,9 @@ class Lineage:
 
     Inputs of the model, and sizes that a user gives (by the name of the dimension or as
     "TENSOR:AXIS"), are bits of an integer: a model may have hundreds of inputs.
-
-    Attributes
-    ----------
-    parents
-        By tensor: what the operator that makes it reads, also in the sub-graphs of the operator.
-    inputs, sizes
-        By tensor: the inputs of the model that it depends on, and the given sizes.
     """
 
+    # By tensor: what its operator reads, also in the sub-graphs of that.
     parents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     inputs: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     sizes: dict[str, int] = field(default_factory=lambda: defaultdict(int))

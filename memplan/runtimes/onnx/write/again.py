@@ -18,19 +18,8 @@ __all__ = ["write_again"]
 def write_again(data: bytes, graph: Graph, found: Emitted, path: Path) -> bytes:
     """Return a file with the operators of a program with re-runs.
 
-    Parameters
-    ----------
-    data, path
-        The file.
-    graph
-        What was read of it.
-    found
-        That graph with re-runs.
-
-    Raises
-    ------
-    FormatError
-        If its operators are not nodes of the file.
+    The graph is what was read of the file, and `found` that graph with re-runs; operators that are
+    not nodes of the file are refused.
     """
     model = require("onnx", extra="onnx").ModelProto.FromString(data)
     sort_operators(model)

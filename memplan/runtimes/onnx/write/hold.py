@@ -42,16 +42,11 @@ _UNTOLD: Final = ("string", "sequence")  # nothing of them can be cast
 def hold(data: bytes, graph: Graph, *, block: int = 0, is_open: bool) -> bytes:
     """Return a file that onnxruntime runs in its order, with default settings.
 
-    Parameters
-    ----------
-    data, graph
-        The file, with its nodes in the order in which they are to run, and what was read of it.
-    block
-        If the file has operators on blocks of channels: how many are in one. A machine with other
-        blocks then refuses the file, and does not compute with weights in another layout.
-    is_open
-        Whether the runtime is not to know any size, so that memory is shared as the layout says.
-        Otherwise it knows as much as before, where the file gives all sizes.
+    Its nodes are in the order in which they are to run. `block` says, if the file has operators on
+    blocks of channels, how many are in one: a machine with other blocks then refuses the file, and
+    does not compute with weights in another layout. With `is_open`, the runtime is not to know any
+    size, so that memory is shared as the layout says; otherwise it knows as much as before, where
+    the file gives all sizes.
     """
     model = require("onnx", extra="onnx").ModelProto.FromString(data)
     if opsets_of(model).get("", 1) < _OPSET:

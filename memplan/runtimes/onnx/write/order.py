@@ -25,13 +25,7 @@ _LABEL = 1  # of an attribute, and of a result: its name
 
 
 def write_order(data: bytes, name: str, graph: Graph) -> bytes:
-    """Return a file with its operators in the order that they have in its graph.
-
-    Raises
-    ------
-    FormatError
-        If it is no file of ONNX.
-    """
+    """Return a file with its operators in the order that they have in its graph."""
     try:
         return _permute_model(data, _rank_results(graph))
     except WireError as error:

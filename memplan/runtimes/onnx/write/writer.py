@@ -109,20 +109,13 @@ def reorder(
 class OnnxFile(Writer):
     """An ONNX model as onnxruntime runs it.
 
-    Parameters
-    ----------
-    path
-        The model.
-    options
-        See `memplan.load`. Dimensions that it gives are written into a file in bands, as bands are
-        for that size.
-    takes_offsets
-        Whether programs are planned too.
-    fused
-        Whether onnxruntime, if it is installed and takes the model, fuses operators first: then
-        sessions with default settings keep what is written, and all weights are in the file.
-        Otherwise weights in other files are not touched, so that what is written belongs into the
-        folder of the model, and sessions need settings (`HOW_TO_RUN`).
+    Dimensions that the options of `memplan.load` give are written into a file in bands, as bands
+    are for that size. `takes_offsets` says whether programs are planned too.
+
+    With `fused`, onnxruntime fuses operators first, if it is installed and takes the model: then
+    sessions with default settings keep what is written, and all weights are in the file. Otherwise
+    weights in other files are not touched, so that what is written belongs into the folder of the
+    model, and sessions need settings (`HOW_TO_RUN`).
     """
 
     has_runtime = True
