@@ -100,16 +100,8 @@ def _explain_beside(answer: Answer | None) -> Beside:
 def hold_capacity(loaded: Loaded, path: Path, capacity: int, board: Board | None = None) -> Loaded:
     """Return a TFLite model whose whole arena has a capacity: the plan gets what TFLM leaves.
 
-    Parameters
-    ----------
-    loaded
-        The model, as it was read.
-    path
-        Its file.
-    capacity
-        Of the arena, in bytes.
-    board
-        Where it will run, if not on this machine.
+    The path is that of its file, the capacity in bytes, and the board where it will run, if not on
+    this machine.
     """
     unknown: tuple[str, ...] = ()
     if board is None:

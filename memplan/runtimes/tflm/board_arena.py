@@ -31,32 +31,16 @@ _TABLE: Final = 2 * 513  # bytes of each of the two tables of a SOFTMAX of int16
 
 @dataclass(frozen=True, slots=True)
 class BoardArena:
-    """The arena of a model on a board, in bytes.
+    """The arena of a model on a board, in bytes."""
 
-    Attributes
-    ----------
-    board
-        The board, with its kernels.
-    head
-        What tensors and scratch share, placed by TFLM around the offsets in the file.
-    scratch
-        The most scratch of one operator; it is a part of the head.
-    persistent
-        What lives as long as the interpreter, with the states.
-    states
-        The bytes of variables, which are a part of `persistent`.
-    preparing
-        What the arena must hold while TFLM prepares the model; a plan does not make it less.
-    unknown
-        The types of operators whose scratch or structs are not known, and not counted.
-    """
-
-    board: Board
-    head: int
-    scratch: int
-    persistent: int
-    states: int
+    board: Board  # with its kernels
+    head: int  # what tensors and scratch share, placed by TFLM around the offsets in the file
+    scratch: int  # the most scratch of one operator; it is a part of the head
+    persistent: int  # what lives as long as the interpreter, with the states
+    states: int  # the bytes of variables, which are a part of `persistent`
+    # What the arena must hold while TFLM prepares the model; a plan does not make it less.
     preparing: int
+    # The types of operators whose scratch or structs are not known, and not counted.
     unknown: tuple[str, ...] = ()
 
     @property
@@ -71,20 +55,7 @@ class BoardArena:
 
 
 def compute_arena(model: Path | Model, board: Board) -> BoardArena:
-    """Return the arena that a model needs on a board.
-
-    Parameters
-    ----------
-    model
-        A `.tflite` file, with or without a plan in it, or what is in one.
-    board
-        See `memplan.runtimes.tflm.read.boards.find_board`.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged.
-    """
+    """Return the arena that a `.tflite` model needs on a board, with or without a plan in it."""
     model = load(model) if isinstance(model, Path) else model
     placed, unknown = put_on_board(model, board)
     kept = _Kept(_drop_folded(placed), board)
@@ -106,19 +77,8 @@ def find_working(model: Path | Model, board: Board, size: int) -> list[tuple[int
     """Return where TFLM writes in an arena while its own planner places buffers.
 
     Its planner has five arrays, which it spreads over all of the arena that is free: they can lie
-    in a hole between two memories, where none of the offsets does.
-
-    Parameters
-    ----------
-    model, board
-        See `compute_arena`.
-    size
-        Of the arena, which begins at a multiple of 16.
-
-    Returns
-    -------
-    list of (int, int)
-        The first and the last byte (not included) of each, counted from the beginning of the arena.
+    in a hole between two memories, where none of the offsets does. For each, the first byte and the
+    one behind the last are counted from the beginning of the arena, which is at a multiple of 16.
     """
     model = load(model) if isinstance(model, Path) else model
     placed, _ = put_on_board(model, board)

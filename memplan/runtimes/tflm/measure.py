@@ -51,22 +51,12 @@ SPARE: Final = 64 << 20  # for TFLM's data outside of the plan; untouched pages 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What TFLM says of a model.
+    """What TFLM says of a model."""
 
-    Attributes
-    ----------
-    runtime
-        Its name and version.
-    head, tail
-        The parts of its arena in bytes, of tensors and of what it keeps; 0 if it refuses the model.
-    refusal
-        Why it refuses the model, in its own words; empty if it does not.
-    """
-
-    runtime: str
-    head: int = 0
-    tail: int = 0
-    refusal: str = ""
+    runtime: str  # its name and version
+    head: int = 0  # bytes of its arena for tensors; 0 if it refuses the model
+    tail: int = 0  # bytes of its arena for what it keeps
+    refusal: str = ""  # why it refuses the model, in its own words; empty if it does not
 
     def note(self) -> Note:
         """Return the refusal as a note."""
@@ -90,11 +80,6 @@ def measure(path: Path, options: Options, stored: Model | None = None) -> Figure
     """Return the head of TFLM's arena for a model, measured if possible.
 
     `stored` is what is in the file, if it was parsed before.
-
-    Raises
-    ------
-    FormatError, GraphError, MemplanError
-        As `memplan.runtimes.tflm.read.read`.
     """
     stored = stored or load(path)
     model = resize(stored, options.dims)
@@ -247,24 +232,10 @@ def find_version() -> str | None:
 
 
 def ask(path: Path, model: Model | None = None) -> Answer | None:
-    """Let TFLM prepare a model in a process of its own.
+    """Let TFLM prepare a `.tflite` model in a process of its own.
 
-    Parameters
-    ----------
-    path
-        A `.tflite` file.
-    model
-        What is in the file, if it was read before.
-
-    Returns
-    -------
-    Answer or None
-        `None` if tflite-micro is not installed, or does not answer in time.
-
-    Raises
-    ------
-    FormatError
-        As `memplan.runtimes.tflm.read.model.load`.
+    The model is what is in the file, if it was read before. `None` if tflite-micro is not
+    installed, or does not answer in time.
     """
     version = find_version()
     if version is None:

@@ -41,21 +41,10 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Return the problem of a model, with every sub-graph that it can enter.
+    """Return the problem of a `.tflite` model, with every sub-graph that it can enter.
 
-    Parameters
-    ----------
-    path
-        A `.tflite` file; offsets in its `OfflineMemoryAllocation` become pins.
-    options
-        `dims` may give `batch`, the one dimension that a file may leave open.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged, or its tensors have no sizes before the run.
-    MemplanError
-        If `dims` do not fit the model.
+    Offsets in its `OfflineMemoryAllocation` become pins; `options.dims` may give `batch`, the one
+    dimension that a file may leave open.
     """
     return read_model(load(path), path, options)
 
@@ -84,13 +73,7 @@ def read_model(stored: Model, path: Path, options: Options) -> Loaded:
 
 
 def graph_of(data: bytes, name: str = "model") -> Graph:
-    """Return the graph of a model in memory.
-
-    Raises
-    ------
-    FormatError, GraphError
-        As `read`.
-    """
+    """Return the graph of a model in memory."""
     return _graph_of(parse(data, name))
 
 

@@ -24,27 +24,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A chip, as far as TFLM's arena depends on it.
+    """A chip, as far as TFLM's arena depends on it."""
 
-    Attributes
-    ----------
-    name
-        As users write it: "cortex-m4".
-    pointer
-        Bytes of a pointer.
-    enumeration
-        The least bytes of an enumeration: compilers for Arm without an operating system take 1.
-    kernels
-        "reference", "cmsis-nn" or "esp-nn".
-    unit
-        The instructions that a library of kernels uses: "" for plain C, "dsp" or "mve" of Arm,
-        "esp32", "esp32-s3" or "esp32-p4".
-    """
-
-    name: str
-    pointer: int
-    enumeration: int
-    kernels: str
+    name: str  # as users write it: "cortex-m4"
+    pointer: int  # bytes of a pointer
+    enumeration: int  # the least bytes of one: compilers for Arm without an operating system take 1
+    kernels: str  # "reference", "cmsis-nn" or "esp-nn"
+    # The instructions that a library of kernels uses: "" for plain C, "dsp" or "mve" of Arm,
+    # "esp32", "esp32-s3" or "esp32-p4".
     unit: str = ""
 
     def __str__(self) -> str:
@@ -97,18 +84,8 @@ CHIPS: Final[dict[str, str]] = {
 def find_board(name: str | Board | None = None, kernels: str | None = None) -> Board:
     """Return a board by its name; without one, any with 32 bits; a board as it is.
 
-    Parameters
-    ----------
-    name
-        One of `BOARDS`.
-    kernels
-        One of `KERNELS`; by default those that the maker of the chip has for it. Elsewhere than on
-        such chips, cmsis-nn and esp-nn are plain C.
-
-    Raises
-    ------
-    MemplanError
-        For a name that is unknown, or kernels that are not for this chip.
+    The kernels are by default those that the maker of the chip has for it. Elsewhere than on such
+    chips, cmsis-nn and esp-nn are plain C. Kernels that are not for this chip are refused.
     """
     if isinstance(name, Board):
         return name
@@ -152,12 +129,8 @@ def _squeeze(name: str) -> str:
 def put_on_board(model: Model, board: Board | None) -> tuple[Model, tuple[str, ...]]:
     """Return a model whose operators ask for the scratch that they need on a board.
 
-    Returns
-    -------
-    model
-        The model as it is, if there is no board.
-    unknown
-        The types of operators whose scratch is not known there; none is counted for them.
+    The second result is the types of operators whose scratch is not known there; none is counted
+    for them. Without a board, the model is as it was.
     """
     if board is None:
         return model, ()

@@ -149,11 +149,8 @@ class Table:
 def root(data: bytes, name: str, identifier: bytes) -> Table:
     """Return the outermost table of a file.
 
-    Raises
-    ------
-    FormatError
-        If the file is too short, or not of this kind; and later, from the table, where an offset
-        leads out of the file.
+    A `FormatError` says that the file is too short, or not of this kind; and later, from the table,
+    where an offset leads out of the file.
     """
     if len(data) < _SMALLEST:
         raise FormatError(name, f"the file has {len(data)} bytes, too few for any model")

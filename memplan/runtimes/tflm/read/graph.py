@@ -117,14 +117,8 @@ def graph_of(model: Model) -> Graph:
     """Return the graph that TFLM runs, with one tensor for each of the file, in its order.
 
     Kernel scratch follows them, and copies for sub-graphs that are entered more than once; each
-    copy is an alias of its original.
-
-    Raises
-    ------
-    FormatError
-        If a size is not known before the run, or sub-graphs enter each other in a circle.
-    GraphError
-        If operators are not in order.
+    copy is an alias of its original. Refused are sizes that are not known before the run,
+    sub-graphs that enter each other in a circle, and operators that are not in order.
     """
     graph = _Builder(model).graph()
     views = tuple(_find_planned_views(model, graph)) if model.offsets else ()

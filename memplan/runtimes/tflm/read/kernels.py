@@ -21,21 +21,13 @@ __all__ = [
 
 
 class InPlace(NamedTuple):
-    """Which inputs of an operator its first output may be written over.
+    """Which inputs of an operator its first output may be written over."""
 
-    Attributes
-    ----------
-    inputs
-        Positions among the operator's inputs; the planner takes one of them at most.
-    moves
-        Whether the kernel only moves bytes: then the size must be equal, and the shape may differ.
-    why
-        Why the kernel computes the same result when input and output share their memory.
-    """
-
+    # Positions among the operator's inputs; the planner takes one of them at most.
     inputs: tuple[int, ...]
+    # Whether the kernel only moves bytes: then the size must be equal, and the shape may differ.
     moves: bool
-    why: str
+    why: str  # why the kernel computes the same result when input and output share their memory
 
 
 _EACH = "writes element i once it has read element i of its inputs, and never reads that again"
@@ -100,13 +92,8 @@ def find_parts(
     """Return the tensors that may lie inside another one, as their kernel copies the bytes.
 
     These are the inputs of a CONCATENATION inside its result, and the result of a SLICE inside its
-    input, where the part is one piece of the whole.
-
-    Returns
-    -------
-    list of (int, int, int)
-        The part, the whole, and the byte of the whole at which the part begins. Tensors are
-        positions: of an input, or -1 for the result.
+    input, where the part is one piece of the whole. Each is the part, the whole, and the byte of
+    the whole at which the part begins; tensors are positions of an input, or -1 for the result.
     """
     width = element_bytes(output.dtype)
     if not width or not inputs or any(t is None or t.dtype != output.dtype for t in inputs[:1]):

@@ -65,36 +65,17 @@ _ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103,
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """A tensor of the file.
+    """A tensor of the file."""
 
-    Attributes
-    ----------
-    name
-        As in the file; it may be empty, and two tensors may share one.
-    dtype
-        See `names.ELEMENT_TYPES`; "type 42" where it is newer than this list.
-    shape
-        As stored; converters store 1 for a dimension that is open.
-    open_axes
-        The dimensions that the file leaves open (-1).
-    data
-        Bytes of its value in the file, or 0 if it has no value there.
-    variable
-        Whether it is state that outlives a run.
-    values
-        The elements of a small constant of whole numbers (a shape, axes); `None` for other tensors.
-    scales
-        How many scales its quantization has; 0 if it has none, or no zero points.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    open_axes: tuple[int, ...] = ()
-    data: int = 0
-    variable: bool = False
+    name: str  # as in the file; it may be empty, and two tensors may share one
+    dtype: str  # see `names.ELEMENT_TYPES`; "type 42" where it is newer than this list
+    shape: tuple[int, ...]  # as stored; converters store 1 for a dimension that is open
+    open_axes: tuple[int, ...] = ()  # the dimensions that the file leaves open (-1)
+    data: int = 0  # bytes of its value in the file, or 0 if it has no value there
+    variable: bool = False  # whether it is state that outlives a run
+    # The elements of a small constant of whole numbers (a shape, axes); `None` for other tensors.
     values: tuple[int, ...] | None = None
-    scales: int = 0
+    scales: int = 0  # how many its quantization has; 0 if it has none, or no zero points
 
     @property
     def elements(self) -> int:
@@ -133,15 +114,9 @@ class Scratch:
 
     A file with unpacked weights or in another order has operators at other places, but tensors with
     the same numbers. So an operator is known by what it makes.
-
-    Attributes
-    ----------
-    result
-        The first result of the operator, by its number among the tensors of all sub-graphs.
-    part
-        Which of the buffers that the operator asks for.
     """
 
+    # The first result of the operator, by its number among the tensors of all sub-graphs.
     result: int
     part: int
 
@@ -167,21 +142,12 @@ class SubGraph:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A file.
-
-    Attributes
-    ----------
-    name
-        The name of the file.
-    subgraphs
-        The first is the program.
-    offsets
-        By tensor of all sub-graphs: its offset in the file's `OfflineMemoryAllocation` in bytes,
-        or -1 if TFLM places it. Empty if the file has no offsets.
-    """
+    """A file."""
 
     name: str
-    subgraphs: tuple[SubGraph, ...]
+    subgraphs: tuple[SubGraph, ...]  # the first is the program
+    # By tensor of all sub-graphs: its offset in the file's `OfflineMemoryAllocation` in bytes, or
+    # -1 if TFLM places it. Empty if the file has no offsets.
     offsets: tuple[int, ...] = ()
 
     @property
@@ -199,24 +165,12 @@ class Model:
 
 
 def load(path: Path) -> Model:
-    """Return the model in a file.
-
-    Raises
-    ------
-    FormatError
-        As `parse`, or if the file cannot be read.
-    """
+    """Return the model in a file."""
     return parse(read_bytes(path), str(path))
 
 
 def parse(data: bytes, name: str) -> Model:
-    """Return the model in the bytes of a file.
-
-    Raises
-    ------
-    FormatError
-        If the file is not a TFLite model, is damaged, or contradicts itself.
-    """
+    """Return the model in the bytes of a file, which must be whole and not contradict itself."""
     return _Reader(root(data, name, IDENTIFIER), name).model()
 
 

@@ -56,14 +56,7 @@ def describe_rows(
 ) -> dict[str, Any]:
     """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
 
-    Parameters
-    ----------
-    info
-        The operator in the file.
-    inputs, indices
-        By position: what it reads, and the number of that in the graph.
-    output
-        Its first result.
+    The output is its first result; inputs, and their numbers in the graph, are by position.
     """
     shapes = [tensor.shape if tensor else None for tensor in inputs]
     fixed = [tensor is not None and bool(tensor.data) for tensor in inputs]

@@ -28,10 +28,7 @@ _SYMMETRIC: Final = 1  # of its MirrorPadMode; 0 is REFLECT
 def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
     """Return the shape of an operator's one result, or `None` where it is not known here.
 
-    Raises
-    ------
-    ValueError
-        If the operator cannot take inputs of these shapes; the sentence says why.
+    A `ValueError` says why the operator cannot take inputs of these shapes.
     """
     rule = _RULES.get(operator.type)
     given = [tensor for tensor in inputs if tensor is not None]

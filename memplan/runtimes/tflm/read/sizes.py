@@ -21,17 +21,11 @@ _MOVES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # as many elements as bef
 
 
 def resize(model: Model, dims: Mapping[str, int]) -> Model:
-    """Return a model with another size for its open dimension.
+    """Return a model with another size for its one open dimension.
 
     Sizes are computed from the inputs, operator by operator (`shapes.infer_shape`). Where that is
-    not possible for an operator, the dimensions that the file leaves open get the new size.
-
-    Raises
-    ------
-    MemplanError
-        If another name is given, or a tensor has more than one open dimension, or none has one.
-    FormatError
-        If an operator cannot run at this size; the sentence names it.
+    not possible for an operator, the dimensions that the file leaves open get the new size. A
+    `FormatError` names an operator that cannot run at this size.
     """
     if not dims:
         return model
@@ -123,18 +117,10 @@ def note_guesses(stored: Model, model: Model) -> tuple[Note, ...]:
 
 
 def check_shapes(model: Model) -> tuple[Note, ...]:
-    """Check the shapes in a file against its operators.
+    """Check the shapes in a file against its operators; refuse a file that contradicts itself.
 
-    Returns
-    -------
-    tuple of Note
-        One note if the file leaves dimensions open and its operators cannot run at the sizes that
-        it stores for them, and one if they cannot run at those of results of custom operators.
-
-    Raises
-    ------
-    FormatError
-        If the file has a size for every dimension, and contradicts itself.
+    There is a note if the file leaves dimensions open and its operators cannot run at the sizes
+    that it stores for them, and one if they cannot run at those of results of custom operators.
     """
     faults = list(_find_faults(model))
     guessed = [tensors for _, tensors, is_guess in faults if is_guess]

@@ -12,23 +12,14 @@ __all__ = ["Window", "need", "read_window", "round_up"]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A convolution; heights, widths and channels of what it reads, of its filter and its result.
+    """A convolution: heights, widths and channels of its input, its filter and its result."""
 
-    Attributes
-    ----------
-    batch
-        How many pictures it reads.
-    source, filter, made
-        (height, width, channels) of the input, of the filter and of the output.
-    step, dilation, pad
-        (height, width); the padding is that before the first row and column.
-    """
-
-    batch: int
+    batch: int  # how many pictures it reads
+    # (height, width, channels) of the input, of the filter and of the output.
     source: tuple[int, int, int]
     filter: tuple[int, int, int]
     made: tuple[int, int, int]
-    step: tuple[int, int]
+    step: tuple[int, int]  # (height, width); the padding is that before the first row and column
     dilation: tuple[int, int]
     pad: tuple[int, int]
 
@@ -46,10 +37,7 @@ def read_window(
 ) -> Window:
     """Return what a CONV_2D or DEPTHWISE_CONV_2D computes.
 
-    Raises
-    ------
-    IndexError
-        If it lacks options, an input, or an axis.
+    An `IndexError` says that it lacks options, an input, or an axis.
     """
     _, step_x, step_y, dilation_x, dilation_y = _exactly(operator.options, 5)
     batch, *source = _exactly(need(inputs, 0).shape, 4)

@@ -29,29 +29,10 @@ _SIZES: Final = {"RESIZE_BILINEAR": 1, "RESIZE_NEAREST_NEIGHBOR": 1, "TRANSPOSE_
 
 
 def write_bands(data: bytes, name: str, found: Cut) -> tuple[bytes, dict[int, int]]:
-    """Return a file with the operators of a cut.
+    """Return a file with the operators of a cut, without a plan, and its tensors' numbers.
 
-    Parameters
-    ----------
-    data, name
-        The bytes and the name of a file, of which the cut is; its weights are unpacked.
-    found
-        A cut of its first sub-graph.
-
-    Returns
-    -------
-    data
-        The new file. It has no plan.
-    numbers
-        By tensor of the cut: its number in the new file. Tensors that no operator touches have
-        none.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be written.
-    MemplanError
-        If tflite-micro, which has the schema's code, is missing.
+    The cut is of the first sub-graph of the given file, whose weights are unpacked. Tensors that no
+    operator touches have no number.
     """
     try:
         return rewrite(data, lambda tree, schema: _Writer(tree, schema, found).write())

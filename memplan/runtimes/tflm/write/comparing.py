@@ -20,17 +20,8 @@ _CHILD: Final = Path(__file__).with_name("_compare_child.py")
 def compare_results(one: bytes, other: bytes, *, timeout: float = 600.0) -> Comparison | None:
     """Run two models on the same random inputs, each in an arena that is large enough.
 
-    Parameters
-    ----------
-    one, other
-        The bytes of two files with the same inputs and outputs.
-    timeout
-        In seconds.
-
-    Returns
-    -------
-    Comparison or None
-        `None` if tflite-micro is not installed, or does not run one of them.
+    They have the same inputs and outputs; the timeout is in seconds. `None` if tflite-micro is not
+    installed, or does not run one of them.
     """
     if find_version() is None:
         return None

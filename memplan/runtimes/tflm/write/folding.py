@@ -39,14 +39,7 @@ def unpack(data: bytes, model: Model) -> bytes:
     """Return a file without the operators that only unpack weights; tensors keep their numbers.
 
     The packed weights are removed unless another operator reads them: their tensors then refer to
-    the unpacked values.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged, or its sparse weights are inconsistent.
-    MemplanError
-        If there are weights to unpack, and tflite-micro, which has the schema's code, is missing.
+    the unpacked values. If there are any, tflite-micro is needed, which has the schema's code.
     """
     todo = find_folded(model)
     if not any(todo.values()):
@@ -67,10 +60,7 @@ def unpack(data: bytes, model: Model) -> bytes:
 def rewrite(data: bytes, change: Callable[[Any, Any], _Result]) -> tuple[bytes, _Result]:
     """Return a file whose tables were changed, and what `change(tables, schema)` returns.
 
-    Raises
-    ------
-    MemplanError
-        If tflite-micro, which has the schema's code, is missing.
+    The code of the schema is that of tflite-micro, which has to be installed.
     """
     flatbuffers, schema = require("flatbuffers", extra=_EXTRA), require(_SCHEMA, extra=_EXTRA)
     tree = schema.ModelT.InitFromPackedBuf(data, 0)

@@ -212,27 +212,12 @@ def make_planner(
     beside: Beside | None = None,
     board: Board | None = None,
 ) -> str:
-    """Return a header in C++ with a planner of a model.
+    """Return a header in C++ with a planner of a model, all names with the same prefix.
 
-    Parameters
-    ----------
-    model
-        The model as TFLM will read it: without offsets and packed weights, on its board.
-    found
-        The plans of a layout of it. The first memory is that of TFLM's arena.
-    name
-        The prefix of all names.
-    beside
-        What TFLM keeps in its arena, if `board` says where.
-    board
-        Where the model will run; by default somewhere with the reference kernels.
-
-    Raises
-    ------
-    PlanError
-        If the plans are for kernels that ask for other scratch.
-    MemplanError
-        If offsets are too large for TFLM.
+    The model is as TFLM will read it: without offsets and packed weights, on its board, or else
+    somewhere with the reference kernels. The plans are of a layout of it; the first memory is that
+    of TFLM's arena, in which TFLM keeps `beside`, if the board says where. Plans for kernels that
+    ask for other scratch, and offsets that are too large for TFLM, are refused.
     """
     used = [plan.peak or 0 for plan in found.plans]
     if max(used) > LARGEST:
@@ -281,20 +266,10 @@ def make_planner(
 def make_hole(data: bytes, model: Model, found: Assigned, name: str, end: int) -> tuple[bytes, str]:
     """Return a file for one arena that spans all memories, and a header with its planner.
 
-    Parameters
-    ----------
-    data, model
-        The file as TFLM will read it, and what is in it.
-    found, name
-        As for `make_planner`; the memories begin at their bases.
-    end
-        The address behind the highest memory, up to which TFLM keeps its structs.
-
-    Raises
-    ------
-    HoleError
-        If TFLM does not count so far, if the lowest memory has no room for what TFLM does at the
-        bottom of the arena while it prepares the model, or if kernel scratch finds no room.
+    The file is as TFLM will read it, and the memories begin at their bases; `end` is the address
+    behind the highest one, up to which TFLM keeps its structs. A `HoleError` says that TFLM does
+    not count so far, that the lowest memory has no room for what TFLM does at the bottom of the
+    arena while it prepares the model, or that kernel scratch finds no room.
     """
     memories = sorted(found.memories, key=lambda memory: memory.base)
     lowest = memories[0].base
@@ -363,23 +338,9 @@ def house_in_tflm(
     """Write a model for TFLM in several memories; see `memplan.runtimes.memories.house`.
 
     Where all memories have addresses, it is one arena with a hole, if TFLM can have that. Otherwise
-    it is a planner for several arenas.
-
-    Parameters
-    ----------
-    path
-        The model as it was.
-    given
-        The model, perhaps in another order.
-    memories, allowed, name, board, asked
-        See `memplan.runtimes.memories.house`.
-    beside
-        What TFLM keeps beside the tensors of the model.
-
-    Raises
-    ------
-    MemplanError, PlanError
-        As `memplan.assign`, or if TFLM keeps more in a memory than there is.
+    it is a planner for several arenas. `path` is the model as it was, and `given` perhaps in
+    another order; `beside` is what TFLM keeps beside its tensors. It is refused if TFLM keeps more
+    in a memory than there is.
     """
     stored = parse(given.data, str(path))
     data = unpack(given.data, stored)

@@ -37,22 +37,11 @@ _VERSION: Final = 1  # of the layout of the metadata
 def with_offsets(
     data: bytes, name: str, offsets: Sequence[int], model: Model | None = None
 ) -> bytes:
-    """Return a file with an offline plan.
+    """Return a file with an offline plan, which reads back correctly.
 
-    Parameters
-    ----------
-    data, name
-        The bytes and the name of the file.
-    offsets
-        By tensor of all sub-graphs: bytes from the head of the arena, or -1 if TFLM places it.
-    model
-        What is in the file, if it was parsed before.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged (also if the result does not read back correctly), has weights after
-        the FlatBuffer (over 2 GB), or has unknown fields in its outermost table.
+    Offsets are by tensor of all sub-graphs: bytes from the head of the arena, or -1 if TFLM places
+    it. The model is what is in the file, if it was parsed before. Files with weights after the
+    FlatBuffer (over 2 GB), or with unknown fields in their outermost table, are refused.
     """
     model = model or parse(data, name)  # this checks that all offsets below lie in the file
     _refuse_absolute(data, name)
@@ -72,25 +61,12 @@ def with_offsets(
 def with_order(
     data: bytes, name: str, orders: Mapping[int, Sequence[int]], model: Model | None = None
 ) -> bytes:
-    """Return a file whose operators are in another order.
+    """Return a file whose operators are in another order, which reads back correctly.
 
-    A list of tables holds references to them, so another order is the same list with its
-    references exchanged; nothing else moves.
-
-    Parameters
-    ----------
-    data, name
-        The bytes and the name of the file.
-    orders
-        By sub-graph: the numbers of all its operators, in their new order. Others are left as they
-        are.
-    model
-        What is in the file, if it was parsed before.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged, also if the result does not read back correctly.
+    A list of tables holds references to them, so another order is the same list with its references
+    exchanged; nothing else moves. Orders are by sub-graph the numbers of all its operators, in
+    their new order; others are left as they are. The model is what is in the file, if it was parsed
+    before.
     """
     model = model or parse(data, name)  # this checks that all references below lie in the file
     result = bytearray(data)
@@ -113,20 +89,9 @@ def with_order(
 def without_tensors(data: bytes, name: str, unused: Collection[int]) -> bytes:
     """Return a file in which unused tensors are as small as the smallest one.
 
-    All tensors keep their numbers: in the list of tensors, the references to the unused ones are
-    replaced by one to the smallest tensor of the sub-graph that has no value of its own.
-
-    Parameters
-    ----------
-    data, name
-        The bytes and the name of the file.
-    unused
-        The numbers of tensors, over all sub-graphs, that no operator touches.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged, also if the result does not read back correctly.
+    All tensors keep their numbers, which count over all sub-graphs: in the list of tensors, the
+    references to the unused ones, which no operator touches, are replaced by one to the smallest
+    tensor of the sub-graph that has no value of its own.
     """
     model = parse(data, name)
     result = bytearray(data)

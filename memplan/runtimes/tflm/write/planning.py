@@ -33,30 +33,11 @@ def plan_file(
     nodes: int | None = None,
     board: Board | None = None,
 ) -> Planned:
-    """Return the plan of a model, with its layout.
+    """Return the plan of a `.tflite` model, with its layout.
 
-    Parameters
-    ----------
-    path
-        A `.tflite` file.
-    plan
-        An existing plan, which shows whether operators write over inputs, and whether it keeps the
-        offsets in the file. `None` makes one.
-    in_place, timeout, nodes
-        Arguments of `memplan.plan_model`.
-    replan
-        Whether offsets in the file are dropped.
-    board
-        Where the model will run, if not on this machine.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged.
-    PlanError
-        If the plan does not fit this model; the sentence is the referee's.
-    MemplanError
-        If there is no plan in time, or its offsets are too large for TFLM.
+    An existing plan shows whether operators write over inputs, and whether it keeps the offsets in
+    the file, which `replan` drops; the referee refuses one that does not fit. Offsets that are too
+    large for TFLM are refused too. The board is where the model will run, if not on this machine.
     """
     if plan is not None:
         found = _match(path, plan, board)
@@ -87,13 +68,7 @@ def _match(path: Path, plan: Plan, board: Board | None) -> Planned:
 
 
 def get_layout(model: Planned) -> Layout:
-    """Return the layout of a planned model, which says what shares memory.
-
-    Raises
-    ------
-    MemplanError
-        If the model is not a TFLite model.
-    """
+    """Return the layout of a planned TFLite model, which says what shares memory."""
     layout = model.loaded.layout
     if model.loaded.source != "tflite" or layout is None:
         raise MemplanError("this is not a TFLite model; only these can contain a plan")
@@ -142,14 +117,8 @@ def put_states(offsets: list[int], model: Model, graph: Graph, shared: Shared) -
 def require_scratch_in_place(model: Model, layout: Layout, plan: Plan) -> None:
     """Raise `MemplanError` if TFLM places scratch otherwise than the plan of a shared arena.
 
-    No file can place scratch. Where TFLM puts it, other programs may keep bytes.
-
-    Parameters
-    ----------
-    model
-        The file that TFLM will read, with offsets, on the board of the plan.
-    layout, plan
-        What was planned.
+    No file can place scratch. Where TFLM puts it, other programs may keep bytes. The model is the
+    file that TFLM will read, with offsets, on the board of the plan.
     """
     bare = replace(model, offsets=())
     planned = {request.of: offset for request, offset in find_places(bare, layout, plan)}
@@ -165,18 +134,9 @@ def require_scratch_in_place(model: Model, layout: Layout, plan: Plan) -> None:
 def find_places(model: Model, layout: Layout, plan: Places) -> list[tuple[Request, int]]:
     """Return what TFLM asks its planner for, in its order, each with its offset in the plan.
 
-    Parameters
-    ----------
-    model
-        The file that TFLM will read, without offsets and packed weights, on the board of the plan.
-        It may have been made of the one that was planned: tensors keep their numbers.
-    layout, plan
-        What was planned.
-
-    Raises
-    ------
-    PlanError
-        If the plan is for kernels that ask for other scratch.
+    The model is the file that TFLM will read, without offsets and packed weights, on the board of
+    the plan. It may have been made of the one that was planned: tensors keep their numbers. Plans
+    for kernels that ask for other scratch are refused.
     """
     graph = layout.graph
     tensors = find_offsets(model, layout, plan)

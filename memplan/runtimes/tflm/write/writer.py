@@ -114,25 +114,15 @@ class Applied:
 class TfliteMicro(Writer):
     """A TFLite model as TFLM runs it: the `Writer` of `memplan.arrange` for it.
 
-    Parameters
-    ----------
-    model
-        A `.tflite` file.
-    out
-        The file that will be written, for sentences.
-    options
-        See `memplan.load`; with `pins=False`, offsets in the file are dropped. With a board, arenas
-        are computed for it, and not measured.
-    allow_refused
-        Whether a model may be written that TFLM refuses, as another build of it may have the
-        kernels. A note says why TFLM refuses it.
-    head_only
-        Whether the head of the arena counts, which is what a plan can make smaller, and not what
-        TFLM needs beside it.
-    capacity
-        Bytes that the arena may have: what needs more is refused. Where tflite-micro is installed,
-        the smallest whole arena is measured; elsewhere only its head is computed and compared with
-        the capacity, and a note says so.
+    `out` is the file that will be written, for sentences. With `pins=False` in the options of
+    `memplan.load`, offsets in the file are dropped; with a board, arenas are computed for it, and
+    not measured. `allow_refused` lets a model be written that TFLM refuses, as another build of it
+    may have the kernels; a note says why. With `head_only`, the head of the arena counts, which is
+    what a plan can make smaller, and not what TFLM needs beside it.
+
+    What needs more than the capacity is refused. Where tflite-micro is installed, the smallest
+    whole arena is measured; elsewhere only its head is computed and compared with the capacity, and
+    a note says so.
     """
 
     trials = 4
