@@ -24,33 +24,18 @@ _PLANNED = (Kind.INTERMEDIATE, Kind.OUTPUT)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An operator of the graph, over all of its calls.
+    """An operator of the graph, over all of its calls."""
 
-    Attributes
-    ----------
-    operator
-        As PyTorch names it, "aten::conv2d".
-    tensors, tensor_bytes
-        Intermediates and results in the graph; tensors that share a storage count as one.
-    allocations, allocated_bytes
-        Allocations that were recorded inside of it.
-    """
-
-    operator: str
+    operator: str  # as PyTorch names it, "aten::conv2d"
+    # Intermediates and results in the graph; tensors that share a storage count as one.
     tensors: int
     tensor_bytes: int
-    allocations: int
+    allocations: int  # those that were recorded inside of it
     allocated_bytes: int
 
 
 def export(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
-    """Return the graph that `torch.export` makes of a model.
-
-    Raises
-    ------
-    MemplanError
-        If `torch.export` cannot make a graph of the model.
-    """
+    """Return the graph that `torch.export` makes of a model, if it can."""
     from memplan.runtimes.torch import read as torch_export
     from memplan.sources import Options
 
@@ -67,12 +52,7 @@ def export(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Load
 def compare(loaded: Loaded, trace: Trace) -> list[Row]:
     """Return a row for each operator that allocates; most bytes beyond the graph come first.
 
-    Parameters
-    ----------
-    loaded
-        The graph, from `export`.
-    trace
-        The recording of the same model and inputs.
+    The trace is a recording of the same model and inputs as the graph of `export`.
     """
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for at, found in ((0, _iterate_tensors(loaded)), (2, _iterate_allocations(trace))):

@@ -52,19 +52,11 @@ class Peak:
 
 @dataclass(slots=True)
 class CachingAllocator:
-    """The state of the allocator.
+    """The state of the allocator."""
 
-    Attributes
-    ----------
-    allocated, most
-        Bytes handed out: now, and at the peak.
-    reserved
-        Bytes of all segments; this never decreases.
-    """
-
-    allocated: int = 0
-    most: int = 0
-    reserved: int = 0
+    allocated: int = 0  # bytes handed out now
+    most: int = 0  # bytes handed out at the peak
+    reserved: int = 0  # bytes of all segments; this never decreases
     _segments: int = 0
     _free: dict[bool, list[tuple[tuple[int, int, int], Block]]] = field(
         default_factory=lambda: {True: [], False: []}

@@ -25,65 +25,33 @@ _RUNS = 3  # of which the shortest time counts
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tensor, as it was made.
+    """A tensor, as it was made."""
 
-    Attributes
-    ----------
-    storage
-        A number of the storage that it is in; views have that of their base.
-    storage_bytes
-        The size of the storage.
-    start, bytes
-        Where the elements begin in the storage, and how far they reach from there, in bytes.
-    dtype, shape
-        As in `memplan.graph.Tensor`.
-    """
-
-    storage: int
-    storage_bytes: int
-    start: int
-    bytes: int
-    dtype: str
+    storage: int  # a number of the storage that it is in; views have that of their base
+    storage_bytes: int  # the size of the storage
+    start: int  # where the elements begin in the storage, in bytes
+    bytes: int  # how far they reach from there
+    dtype: str  # as in `memplan.graph.Tensor`
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunNode:
-    """What a node made.
+    """What a node made."""
 
-    Attributes
-    ----------
-    results
-        By position in its result: the tensor, or `None` for what is no tensor. A node that makes no
-        tuple has one position.
-    scratch
-        Bytes that its kernels held at most beyond its results.
-    seconds
-        CPU time of the thread that calls them.
-    """
-
+    # By position in its result: the tensor, or `None` for what is no tensor. A node that makes no
+    # tuple has one position.
     results: tuple[Result | None, ...]
-    scratch: int
-    seconds: float
+    scratch: int  # bytes that its kernels held at most beyond its results
+    seconds: float  # CPU time of the thread that calls them
 
 
 def measure_nodes(module: Any, inputs: list[Any]) -> dict[str, RunNode]:
-    """Run a graph node by node, and return what each node made, by its name.
+    """Run a `torch.fx.GraphModule` node by node, and return what each node made, by its name.
 
-    It runs several times, as the first run makes lasting data, and for the times. The generator of
-    random numbers is afterwards as it was before.
-
-    Parameters
-    ----------
-    module
-        A `torch.fx.GraphModule` without sub-graphs.
-    inputs
-        What its placeholders stand for. Nothing may write into them.
-
-    Raises
-    ------
-    MemplanError
-        If a tensor is not on the CPU, or the graph does not run.
+    It has no sub-graphs, all tensors are on the CPU, and nothing may write into the inputs that
+    stand for its placeholders. It runs several times, as the first run makes lasting data, and for
+    the times. The generator of random numbers is afterwards as it was before.
     """
     for value in inputs:
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":

@@ -48,48 +48,24 @@ _MARK = "@"  # before the names of operators in the scopes of the recording
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An operator which needs another number of bytes than the plan has for it.
+    """An operator which needs another number of bytes than the plan has for it."""
 
-    Attributes
-    ----------
-    operator
-        Its name and type: "layer1.0.conv2d_3 (aten.conv2d)".
-    planned
-        Bytes of the storages that it makes in the plan.
-    real
-        The peak of the allocations inside of it, in bytes.
-    """
-
-    operator: str
-    planned: int
-    real: int
+    operator: str  # its name and type: "layer1.0.conv2d_3 (aten.conv2d)"
+    planned: int  # bytes of the storages that it makes in the plan
+    real: int  # the peak of the allocations inside of it, in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run compared with a plan.
+    """A run compared with a plan."""
 
-    Attributes
-    ----------
-    peak
-        The most bytes that the allocations of the run held at one time.
-    load
-        The same for the tensors that the program shows; no plan of it needs less.
-    allocations
-        The number of allocations.
-    during
-        The operator that ran at the peak, or an empty text if none did.
-    beyond
-        Bytes alive at the peak that no tensor of the program holds: scratch inside of `during`.
-    differences
-        Operators which need other memory than planned, the largest difference first.
-    """
-
-    peak: int
-    load: int
-    allocations: int
-    during: str
+    peak: int  # the most bytes that the allocations of the run held at one time
+    load: int  # the same for the tensors that the program shows; no plan of it needs less
+    allocations: int  # how many there were
+    during: str  # the operator that ran at the peak, or an empty text if none did
+    # Bytes alive at the peak that no tensor of the program holds: scratch inside of `during`.
     beyond: int
+    # Operators which need other memory than planned, the largest difference first.
     differences: tuple[Difference, ...]
 
     def make_notes(self) -> tuple[Note, ...]:
@@ -108,13 +84,6 @@ def measure_file(path: Path, options: Options) -> Measured:
 
     `torch.export.load` may unpickle what the file holds, and the program's operators run: this is
     for files that you trust.
-
-    Raises
-    ------
-    FormatError
-        If torch cannot load the file.
-    MemplanError
-        As `measure_run`.
     """
     shown = program_in_file(path, options)
     try:
@@ -129,21 +98,9 @@ def measure_run(
 ) -> Measured:
     """Run a program once, and compare its allocations with the tensors in a plan of it.
 
-    Parameters
-    ----------
-    model
-        A `torch.export.ExportedProgram`, or a module, which is exported.
-    args
-        Its arguments. Without them a program gets random floating-point numbers, and 0 for whole
-        numbers.
-    dims
-        Sizes of symbolic dimensions, used if there are no `args`.
-
-    Raises
-    ------
-    MemplanError
-        If torch is not installed, a module comes without arguments, the program is not for a CPU,
-        takes arguments that cannot be made, or does not run.
+    The program is a `torch.export.ExportedProgram`, or a module, which is exported. Without
+    arguments it gets random floating-point numbers, 0 for whole numbers, and `dims` as the sizes of
+    symbolic dimensions. It has to be for a CPU.
     """
     program = model
     if not isinstance(model, torch.export.ExportedProgram):

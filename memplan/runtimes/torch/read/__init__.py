@@ -64,13 +64,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read an exported program from a file, without torch.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged, is no exported program, or a symbolic dimension has no value.
-    """
+    """Read an exported program from a file, without torch; all symbolic dimensions need values."""
     with _explain_errors(path):
         return _load_program(_program(path, options), options)
 
@@ -133,19 +127,8 @@ def open_graphs(program: Any, names: Collection[str]) -> Callable[[Mapping[str, 
     """Return a function that makes the graph of a program from values of its dimensions.
 
     The sizes of the program are expressions of these, so the values may be numbers of any kind,
-    such as `memplan.problem.many.Many`. The graph does not say which rows operators need.
-
-    Parameters
-    ----------
-    program
-        A file, or a `torch.export.ExportedProgram`.
-    names
-        The dimensions; which they are does not matter here.
-
-    Raises
-    ------
-    FormatError, GraphError
-        As `read` and `graph_of`, of the function too.
+    such as `memplan.problem.many.Many`, and the names do not matter here. The graph does not say
+    which rows operators need.
     """
     if not isinstance(program, Path):
         return lambda dims: _plain_graph(program_in_memory(program, dims))

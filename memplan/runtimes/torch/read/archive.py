@@ -51,14 +51,8 @@ def read_model(path: Path, limit_factor: int = 1) -> tuple[Mapping[str, Any], Ma
     """Return the JSON of the one program in an archive, and where its weights lie.
 
     The second result has a text by the user's name of a weight. It is the same for names of one
-    tensor, which modules share. Archives of torch before 2.8 do not say it.
-
-    Raises
-    ------
-    FormatError
-        If the file is no archive, is damaged, or has no program or several.
-    GraphError
-        If it unpacks to more than `limit_factor` allows.
+    tensor, which modules share. Archives of torch before 2.8 do not say it. An archive that unpacks
+    to more than `limit_factor` allows is refused.
     """
     where = str(path)
     try:

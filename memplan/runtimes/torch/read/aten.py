@@ -137,23 +137,13 @@ _KNOWN = ("aten", "autocast", "higher_order", "_operator", "prims")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator with its arguments.
+    """An operator with its arguments."""
 
-    Attributes
-    ----------
-    target
-        The full name, such as "aten.slice.Tensor".
-    tensors
-        Every tensor argument, in order.
-    flags
-        Arguments that are numbers, by the names of the operator's schema.
-    named
-        Arguments that are one tensor, by name.
-    """
-
-    target: str
-    tensors: tuple[Value, ...] = ()
+    target: str  # the full name, such as "aten.slice.Tensor"
+    tensors: tuple[Value, ...] = ()  # every tensor argument, in order
+    # Arguments that are numbers, by the names of the operator's schema.
     flags: Mapping[str, float] = field(default_factory=dict)
+    # Arguments that are one tensor, by name.
     named: Mapping[str, Value] = field(default_factory=dict)
 
     @property

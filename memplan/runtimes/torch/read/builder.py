@@ -21,17 +21,8 @@ _ALIGNMENT = {"cpu": 64, "cuda": 512}  # of PyTorch's allocators
 def graph_with_indices(program: Exported, *, rows: bool = True) -> tuple[Graph, dict[str, int]]:
     """Return the graph of an exported program, and the index of each tensor by its name there.
 
-    Parameters
-    ----------
-    program
-        The program.
-    rows
-        Whether to find which rows of its inputs each operator needs.
-
-    Raises
-    ------
-    GraphError
-        If the program names a tensor that it does not have, or makes one twice.
+    With `rows`, the rows of its inputs that each operator needs are found. A program that names a
+    tensor that it does not have, or makes one twice, is refused.
     """
     count = sum(not given.same for given in program.inputs)
     builder = _Builder(_find_read(program), count, rows=rows)
@@ -52,14 +43,9 @@ def graph_with_indices(program: Exported, *, rows: bool = True) -> tuple[Graph, 
 class _Builder:
     """Collects tensors, and for each its storage and the place where it begins there.
 
-    Parameters
-    ----------
-    read
-        Names of the tensors that operators read or the program returns.
-    given
-        How many tensors are inputs of the program; these are added first.
-    rows
-        See `graph_with_indices`.
+    `read` are names of the tensors that operators read or the program returns; `given` says how
+    many tensors are inputs of the program, which are added first. For `rows`, see
+    `graph_with_indices`.
     """
 
     def __init__(self, read: Container[str], given: int, *, rows: bool) -> None:

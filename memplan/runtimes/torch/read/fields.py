@@ -22,13 +22,7 @@ _PLAIN: Mapping[str, tuple[type, ...]] = {
 
 
 def get(record: Any, key: str, kind: type[T], where: str) -> T:
-    """Return a field of a record.
-
-    Raises
-    ------
-    GraphError
-        If the record has no such field, or one of another type.
-    """
+    """Return a field of a record; refuse a record without it, or with one of another type."""
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise GraphError(f"{where} has no {quoted(key)} in the format of torch.export")

@@ -35,14 +35,9 @@ def evaluate(
 ) -> Fraction | None:
     """Return the value of an expression, or `None` if it has a form that is not known here.
 
-    Parameters
-    ----------
-    text
-        As torch writes it; the value of a condition is 0 or 1.
-    tensors
-        The program's arguments, by the user's names for them, with "_" before each index.
-    symbols
-        Values of sizes that have names.
+    The text is as torch writes it; the value of a condition is 0 or 1. Tensors are the program's
+    arguments, by the user's names for them, with "_" before each index; symbols are the values of
+    sizes that have names.
     """
     if len(text) > _LONGEST:
         return None

@@ -24,10 +24,7 @@ _WEIGHTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
 def program_in_memory(program: Any, given: Mapping[str, int]) -> Exported:
     """Return the program of a `torch.export.ExportedProgram`.
 
-    Raises
-    ------
-    GraphError
-        As `Sizes`; also for sparse tensors, as their memory is not known before the run.
+    Sparse tensors are refused, as their memory is not known before the run.
     """
     require("torch", extra="torch")
     return _Reader(program, given).program()

@@ -48,19 +48,11 @@ _REQUIRED: Final = ("downscale_factor", "kernel_size", "pad", "upscale_factor")
 
 @dataclass(frozen=True)
 class _Operator(PictureCall):
-    """An operator with what it reads; its inputs are in the order of the schema.
+    """An operator with what it reads; its inputs are in the order of the schema."""
 
-    Attributes
-    ----------
-    options
-        By name, with defaults.
-    inputs, output
-        Its tensors, and its first result.
-    """
-
-    options: dict[str, Option]
+    options: dict[str, Option]  # by name, with defaults
     inputs: Sequence[Value]
-    output: Value
+    output: Value  # its first result
 
     def size(self, at: int) -> Size:
         if at >= len(self.inputs):
@@ -121,16 +113,9 @@ def describe_rows(
 ) -> dict[str, Any]:
     """Return the fields `reads`, `why_whole` and `macs` of an operator of a graph.
 
-    Parameters
-    ----------
-    node
-        The operator.
-    inputs, indices
-        The tensors that it reads, one for each place, and their numbers in the graph.
-    given
-        The tensors with lower numbers are inputs of the program.
-    is_alone
-        Whether none but its first result is read.
+    Inputs are the tensors that it reads, one for each place, and indices their numbers in the
+    graph; those below `given` are inputs of the program. `is_alone` says that none but its first
+    result is read.
     """
     if not node.outputs:
         return {"why_whole": "it makes no tensor"}

@@ -19,138 +19,74 @@ known only at run time."""
 
 @dataclass(frozen=True, slots=True)
 class Autocast:
-    """A region of `torch.autocast`.
+    """A region of `torch.autocast`."""
 
-    Attributes
-    ----------
-    device, dtype
-        It casts inputs of operators on this device to this type: "cpu", "bfloat16".
-    enabled
-        False if it switches off the region around it.
-    cache
-        Whether it keeps the casts of weights. `torch.export` traces without the cache, so it writes
-        False for every region without a setting of its own.
-    """
-
-    device: str
+    device: str  # it casts inputs of operators on this device to this type: "cpu", "bfloat16"
     dtype: str
-    enabled: bool = True
+    enabled: bool = True  # false if it switches off the region around it
+    # Whether it keeps the casts of weights. `torch.export` traces without the cache, so it writes
+    # False for every region without a setting of its own.
     cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An input of the program: an argument, or a weight with the user's name for it.
-
-    Attributes
-    ----------
-    value
-        The tensor.
-    kind
-        "input" or "constant".
-    label
-        The user's name for a weight; empty for an argument.
-    trained
-        Whether it is a parameter that needs a gradient.
-    same
-        The name of an earlier weight that is this tensor, as modules share it; or empty.
-    """
+    """An input of the program: an argument, or a weight with the user's name for it."""
 
     value: Value
-    kind: Kind
-    label: str
-    trained: bool = False
+    kind: Kind  # "input" or "constant"
+    label: str  # the user's name for a weight; empty for an argument
+    trained: bool = False  # whether it is a parameter that needs a gradient
+    # The name of an earlier weight that is this tensor, as modules share it; or empty.
     same: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A sub-graph of a higher-order operator.
+    """A sub-graph of a higher-order operator."""
 
-    Attributes
-    ----------
-    name
-        Its name in the program.
-    inputs
-        Its parameters; `None` for one that is no tensor.
-    outputs
-        Names of what it returns; `None` for a result that is no tensor.
-    """
-
-    name: str
-    inputs: tuple[Value | None, ...]
+    name: str  # in the program
+    inputs: tuple[Value | None, ...]  # its parameters; `None` for one that is no tensor
     nodes: tuple[Node, ...]
+    # Names of what it returns; `None` for a result that is no tensor.
     outputs: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator.
+    """An operator."""
 
-    Attributes
-    ----------
-    name
-        It begins with the module that the user called it in.
-    target
-        "aten.conv2d.default", "higher_order.cond".
-    inputs
-        Names of the tensors that it reads.
-    outputs
-        What it makes.
-    shares
-        By output: the name of the tensor that it shares a storage with, or `None`.
-    writes
-        Names of the inputs that it changes.
-    bodies, operands
-        Its sub-graphs, and the operands of their parameters in order.
-    module, line
-        Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
-    autocast
-        The region that its body is, or `None` if it opens no region.
-    origin
-        The name of its node in the program; `None` if it has none, as a cast.
-    options
-        By name: those arguments that say which rows of its inputs it needs.
-    """
-
-    name: str
-    target: str
-    inputs: tuple[str, ...]
+    name: str  # it begins with the module that the user called it in
+    target: str  # "aten.conv2d.default", "higher_order.cond"
+    inputs: tuple[str, ...]  # names of the tensors that it reads
     outputs: tuple[Value, ...]
+    # By output: the name of the tensor that it shares a storage with.
     shares: tuple[str | None, ...]
-    writes: tuple[str, ...] = ()
-    bodies: tuple[Body, ...] = ()
+    writes: tuple[str, ...] = ()  # names of the inputs that it changes
+    bodies: tuple[Body, ...] = ()  # its sub-graphs, and the operands of their parameters in order
     operands: tuple[str | None, ...] = ()
+    # Where the user called it ("layer1.0.conv1", "model.py:41"); empty where unknown.
     module: str = ""
     line: str = ""
-    autocast: Autocast | None = None
+    autocast: Autocast | None = None  # the region that its body is, or `None` if it opens no region
+    # The name of its node in the program; `None` if it has none, as a cast.
     origin: str | None = None
+    # By name: those arguments that say which rows of its inputs it needs.
     options: tuple[tuple[str, Option], ...] = ()
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What `torch.export` makes of a module.
-
-    Attributes
-    ----------
-    outputs
-        Names of the tensors that the caller gets.
-    updates
-        Pairs (result, argument): the result is copied into the argument at the end.
-    notes
-        Notes for the user.
-    device
-        The device of the first tensor.
-    """
+    """What `torch.export` makes of a module."""
 
     name: str
     inputs: tuple[Given, ...]
     nodes: tuple[Node, ...]
-    outputs: tuple[str, ...]
+    outputs: tuple[str, ...]  # names of the tensors that the caller gets
+    # Pairs (result, argument): the result is copied into the argument at the end.
     updates: tuple[tuple[str, str], ...] = ()
-    notes: tuple[Note, ...] = ()
-    device: str = "cpu"
+    notes: tuple[Note, ...] = ()  # for the user
+    device: str = "cpu"  # of the first tensor
 
     @cached_property
     def values(self) -> dict[str, Value]:

@@ -20,29 +20,16 @@ __all__ = ["Scope", "bodies", "name_arguments", "never_drops", "results_of", "sc
 
 
 class Scope:
-    """A graph module; its tensors get a prefix, and the names that torch gives them in files.
-
-    Attributes
-    ----------
-    module, prefix
-        As given.
-    nodes
-        Its nodes, without the output node and those that take one result of several.
-    results
-        What it returns, in the module's structure.
-    metas
-        Its tensors by name.
-    storages
-        By tensor: a key of the storage that it is in.
-    """
+    """A graph module; its tensors get a prefix, and the names that torch gives them in files."""
 
     def __init__(self, module: Any, prefix: str) -> None:
         self.module = module
         self.prefix = prefix
+        # Its nodes, without the output node and those that take one result of several.
         self.nodes: list[Any] = []
-        self.results: list[Any] = []
-        self.metas: dict[str, Meta] = {}
-        self.storages: dict[str, int] = {}
+        self.results: list[Any] = []  # what it returns, in the module's structure
+        self.metas: dict[str, Meta] = {}  # its tensors by name
+        self.storages: dict[str, int] = {}  # by tensor: a key of the storage that it is in
         self._made: dict[Any, Any] = {}  # by node: a name, `None`, or nested lists of them
         self._run = _run(module)  # kept alive, or two storages could get one key
         for node in module.graph.nodes:
@@ -100,12 +87,7 @@ def bodies(module: Any, prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
 def name_arguments(node: Any, *, defaults: bool = False) -> dict[str, Any]:
     """Return the arguments of a call by name, in the order of its schema; none if it has none.
 
-    Parameters
-    ----------
-    node
-        A `torch.fx.Node`.
-    defaults
-        Whether those are among them that the call leaves to the schema.
+    With `defaults`, those are among them that the call leaves to the schema.
     """
     schema = getattr(getattr(node, "target", None), "_schema", None)
     if schema is None:

@@ -28,11 +28,6 @@ def program_of(
     """Return the program of a model's JSON, with sizes for its symbols.
 
     `places` says by the user's name of a weight where it lies in the archive: see `read_model`.
-
-    Raises
-    ------
-    GraphError
-        If a field is missing or is not as torch writes it, and as `Sizes`.
     """
     module = get(model, "graph_module", dict, "the file")
     graph = get(module, "graph", dict, "the graph module")

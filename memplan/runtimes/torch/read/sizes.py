@@ -23,20 +23,10 @@ _SYMBOL = re.compile(r"Symbol\('(\w{1,60})'")
 class Sizes:
     """Turns sizes as torch writes them into numbers.
 
-    Parameters
-    ----------
-    metas
-        Every tensor of the program by its name, inputs first.
-    ranges
-        By symbol: the least and the largest value that the program was exported for.
-    given
-        By symbol: the value that the user gives.
-
-    Raises
-    ------
-    GraphError
-        If symbols have neither a value nor an upper limit (the sentence lists all of them), or if
-        the user gives a value to an unknown symbol or outside of its range.
+    `metas` has every tensor of the program by its name, inputs first; `ranges` has by symbol the
+    least and the largest value that the program was exported for, and `given` the value of the
+    user. Refused are symbols with neither a value nor an upper limit (the sentence lists all of
+    them), and values of unknown symbols or outside of their ranges.
     """
 
     def __init__(
@@ -87,10 +77,7 @@ class Sizes:
     def check(self, conditions: Iterable[str], arguments: Mapping[str, Value]) -> None:
         """Check the sizes against the program's own conditions, and ranges of derived sizes.
 
-        Raises
-        ------
-        GraphError
-            If a condition is false, as no run of the program can have these sizes.
+        If a condition is false, no run of the program can have these sizes.
         """
         for text, (least, most) in self._ranges.items():
             size = None if text in self._where else evaluate(text, {}, self._known)
@@ -114,13 +101,7 @@ class Sizes:
         )
 
     def value(self, name: str, meta: Meta) -> Value:
-        """Return a tensor with numbers for sizes.
-
-        Raises
-        ------
-        GraphError
-            If a size is negative, is no whole number, or the tensor is beyond 2^62 bytes.
-        """
+        """Return a tensor with numbers for sizes: whole, not negative, below 2^62 bytes."""
         sizes = tuple(self._number(size) for size in meta.sizes)
         strides = tuple(self._number(step) for step in meta.strides)
         offset = self._number(meta.offset)

@@ -15,31 +15,18 @@ __all__ = ["training_program"]
 def training_program(
     module: Any, args: tuple[Any, ...], loss: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Trace a training step.
+    """Trace a training step of a `torch.nn.Module`; arguments on the "meta" device are enough.
 
-    Parameters
-    ----------
-    module
-        A `torch.nn.Module`.
-    args
-        Its arguments; tensors on the "meta" device are enough.
-    loss
-        A function from the module's result to a scalar; by default the module returns its loss.
+    The loss is a function from the module's result to a scalar; by default the module returns its
+    loss.
 
-    Returns
-    -------
-    torch.export.ExportedProgram
-        The joint graph of AOTAutograd, in the operators that PyTorch runs one by one: operators
-        with a kernel are not decomposed. Its inputs include parameters and buffers; its outputs
-        are the loss and a gradient for every parameter that `backward()` gives one. So a parameter
-        that the loss does not depend on has none, and one that modules share has one. All bits are
-        those of `backward()`, but for recurrent layers (LSTM, GRU, RNN), which torch itself takes
-        apart as it traces: their results agree to rounding, and they take longer.
-
-    Raises
-    ------
-    MemplanError
-        If no parameter gets a gradient, torch cannot trace the module, or is not installed.
+    The answer is the joint graph of AOTAutograd as an `ExportedProgram`, in the operators that
+    PyTorch runs one by one: operators with a kernel are not decomposed. Its inputs include
+    parameters and buffers; its outputs are the loss and a gradient for every parameter that
+    `backward()` gives one. So a parameter that the loss does not depend on has none, and one that
+    modules share has one. All bits are those of `backward()`, but for recurrent layers (LSTM, GRU,
+    RNN), which torch itself takes apart as it traces: their results agree to rounding, and they
+    take longer.
     """
     torch = require("torch", extra="torch")
     exported = require("torch.export.exported_program", extra="torch")

@@ -36,31 +36,18 @@ DTYPES: dict[int, tuple[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """A tensor before its symbolic sizes have values.
+    """A tensor before its symbolic sizes have values."""
 
-    Attributes
-    ----------
-    dtype, itemsize
-        The type of an element, and its bytes.
-    sizes, strides, offset
-        In elements: whole numbers, or expressions as SymPy's `srepr` writes them. The offset is
-        that of the first element in the storage.
-    storage
-        Bytes of the whole storage where they are known and fixed, otherwise 0.
-    trained
-        Whether it needs a gradient.
-    device
-        Where it is: "cpu", "cuda".
-    """
-
-    dtype: str
+    dtype: str  # the type of an element, and its bytes
     itemsize: int
+    # In elements: whole numbers, or expressions as SymPy's `srepr` writes them. The offset is that
+    # of the first element in the storage.
     sizes: tuple[int | str, ...]
     strides: tuple[int | str, ...]
     offset: int | str = 0
-    storage: int = 0
-    trained: bool = False
-    device: str = "cpu"
+    storage: int = 0  # bytes of the whole storage where they are known and fixed, otherwise 0
+    trained: bool = False  # whether it needs a gradient
+    device: str = "cpu"  # where it is: "cpu", "cuda"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,7 @@ def _is_compiled(module: Any) -> bool:
 def replace_forwards(model: Any, wrap: Callable[[str, Forward], Forward]) -> Callable[[], None]:
     """Replace the forward of every module by `wrap(name, forward)`; return a function to undo it.
 
-    Parameters
-    ----------
-    model
-        The model, which counts as a module too.
-    wrap
-        Gets the name of the module and its old forward, which is mostly a bound method.
+    The model counts as a module too. Its old forward is mostly a bound method.
     """
     # This writes to the instance's dictionary, because `setattr` would register a wrapper that is a
     # module as a child. A forward that was set on the instance before is restored.

@@ -28,24 +28,12 @@ _META: Final = ("nn_module_stack", "stack_trace", "torch_fn")  # of a node, for 
 
 @dataclass(frozen=True)
 class BoundNode:
-    """An operator of a graph, and its node.
+    """An operator of a graph, and its node."""
 
-    Attributes
-    ----------
-    node
-        `None` if it has none, as for a cast that autocast adds.
-    args
-        By name, with defaults.
-    made
-        The node of its first result, or `None` if it cannot be replaced.
-    indices
-        By node that it reads: its index in the graph.
-    """
-
-    node: Any
-    args: dict[str, Any]
-    made: Any
-    indices: dict[Any, int]
+    node: Any  # `None` if it has none, as for a cast that autocast adds
+    args: dict[str, Any]  # by name, with defaults
+    made: Any  # the node of its first result, or `None` if it cannot be replaced
+    indices: dict[Any, int]  # by node that it reads: its index in the graph
 
     def find_refusal(self) -> str:
         """Return why no parts of it can be written; empty if they can."""
@@ -114,15 +102,7 @@ def keep_whole(graph: Graph, calls: Sequence[BoundNode]) -> Graph:
 
 
 def write_bands(held: Any, found: Cut) -> None:
-    """Change a program into one in bands.
-
-    Parameters
-    ----------
-    held
-        It has a `graph_module` and a `graph_signature`.
-    found
-        A cut of its graph.
-    """
+    """Change a program, by its `graph_module` and `graph_signature`, into one in bands."""
     _Writer(held, found, list_calls(held.graph_module, found.uncut.graph)).write()
 
 

@@ -56,14 +56,9 @@ def _see_bytes(storage: Any, device: Any) -> Any:
 
 
 class Moves:
-    """Writes operators that move tensors as nodes.
+    """Writes operators that move tensors as nodes of a `torch.fx.Graph`.
 
-    Parameters
-    ----------
-    graph
-        The `torch.fx.Graph` that is written.
-    now
-        By node of the given graph: its latest copy in the new one.
+    `now` has by node of the given graph its latest copy in the new one.
     """
 
     def __init__(self, graph: Any, now: dict[Any, Any]) -> None:

@@ -39,7 +39,7 @@ def iterate_modules(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 def find_arcs(module: Any, prefix: str, pure: frozenset[str]) -> list[tuple[Any, Any]]:
     """Return pairs of nodes that keep their order, in addition to those that read each other.
 
-    Raises `GraphError` with the names of all operators that may have side effects.
+    A `GraphError` has the names of all operators that may have side effects.
     """
     chains: dict[str, list[Any]] = defaultdict(list)
     writers: set[Any] = set()

@@ -69,14 +69,9 @@ HELPERS = {
 
 
 def take_apart(module: Any, draws: Callable[[Any], bool]) -> Any:
-    """Return a module that does the same, with operators that may run again by themselves.
+    """Return a functional module that does the same, of operators that may run again.
 
-    Parameters
-    ----------
-    module
-        A functional `torch.fx.GraphModule`.
-    draws
-        Whether a node draws random numbers.
+    `draws` says whether a node draws random numbers.
     """
     fx: Any = require("torch.fx", extra="torch")
     graph = copy.deepcopy(module.graph)

@@ -75,19 +75,12 @@ def reorder(
 
 @dataclass(frozen=True)
 class FxProgram(Plain):
-    """A program in memory, which PyTorch runs node by node: what counts is the load of its nodes.
-
-    Attributes
-    ----------
-    held
-        It has a `graph_module` and a `graph_signature`.
-    pure
-        Operators, by name, that have no side effect although they are not known to have none.
-    """
+    """A program in memory, which PyTorch runs node by node: the load of its nodes counts."""
 
     takes_offsets: bool = False
     runs_again: bool = False
-    held: Any = None
+    held: Any = None  # it has a `graph_module` and a `graph_signature`
+    # Operators, by name, that have no side effect although they are not known to have none.
     pure: frozenset[str] = frozenset()
 
     @classmethod
@@ -126,10 +119,8 @@ class FxProgram(Plain):
     def change(self, found: Arranged) -> Arranged:
         """Change the program itself into the one that was chosen; return it as it is then.
 
-        Raises
-        ------
-        GraphError
-            If its nodes need more in that order than was found; the program is then as it was.
+        If its nodes need more in that order than was found, a `GraphError` says so, and the program
+        is as it was.
         """
         chosen = found.best.variant
         if chosen.order is not None:
