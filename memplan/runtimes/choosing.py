@@ -27,27 +27,12 @@ def choose_writer(
 ) -> Writer:
     """Return the writer for a model, by the suffix of the output, or else by the model itself.
 
-    Parameters
-    ----------
-    model
-        A file that `memplan.load` reads, or the result of that.
-    out
-        `.tflite` and `.onnx` are of a model of that kind; `.h` is a header in C, of any program.
-        Without it, a program is for the runtime of its own file, and otherwise for none in
-        particular.
-    options
-        How the file is read; see `memplan.load`.
-    allow_refused, head_only
-        See `memplan.runtimes.tflm.write.TfliteMicro`.
-    written
-        Whether the output is the file of the model's own runtime, whatever its suffix.
-    fused
-        See `memplan.runtimes.onnx.write.OnnxFile`.
-
-    Raises
-    ------
-    FormatError, MemplanError
-        As `memplan.load`; if there is no such output of the model.
+    The outputs `.tflite` and `.onnx` are of a model of that kind; `.h` is a header in C, of any
+    program. Without one, a program is for the runtime of its own file, and otherwise for none in
+    particular; with `written`, the output is the file of the model's own runtime, whatever its
+    suffix. The options say how the file is read; for the others, see
+    `memplan.runtimes.tflm.write.TfliteMicro` and `memplan.runtimes.onnx.write.OnnxFile`. It is
+    refused if there is no such output of the model.
     """
     options = options or Options()
     if options.board is not None and not (isinstance(model, Path) and detect(model) == "tflite"):

@@ -22,24 +22,12 @@ Allowed = Mapping[str, Iterable[str]]
 
 @dataclass(frozen=True)
 class Housed:
-    """A program in several memories.
+    """A program in several memories."""
 
-    Attributes
-    ----------
-    found
-        What is where.
-    files
-        What its runtime needs, by the name of a file.
-    how
-        What the files are, in words.
-    notes
-        What was assumed.
-    """
-
-    found: Assigned
-    files: Mapping[str, bytes]
-    how: str
-    notes: tuple[Note, ...] = ()
+    found: Assigned  # what is where
+    files: Mapping[str, bytes]  # what its runtime needs, by the name of a file
+    how: str  # what the files are, in words
+    notes: tuple[Note, ...] = ()  # what was assumed
 
 
 def house(
@@ -52,25 +40,12 @@ def house(
     board: Board | None = None,
     **asked: Any,
 ) -> Housed:
-    """Assign a program to memories, and write it for its runtime.
+    """Assign a program to memories, and write it for its runtime, which has to be able to have it.
 
-    Parameters
-    ----------
-    writer
-        Of its runtime: TensorFlow Lite Micro, or a program in C.
-    variants
-        The program in one or more orders, of which the one with the least traffic counts.
-    memories, allowed, asked
-        Arguments of `memplan.assign`.
-    name
-        Of its files, without a suffix.
-    board
-        Where a TFLite model will run, if the variants are read for a board.
-
-    Raises
-    ------
-    MemplanError, PlanError
-        As `memplan.assign`, and if the runtime cannot have it.
+    The writer is of TensorFlow Lite Micro, or of a program in C. Of the variants, which are the
+    program in one or more orders, the one with the least traffic counts. The name is that of the
+    files, without a suffix; the board is where a TFLite model will run, if the variants are read
+    for one. Other arguments are those of `memplan.assign`.
     """
     if isinstance(writer, CHeader):
         made = [_house_in_c(each, memories, allowed, name=name, **asked) for each in variants]

@@ -9,14 +9,10 @@ __all__ = ["sort_by_rank"]
 
 
 def sort_by_rank(ranks: Sequence[int], awaited: Sequence[Collection[int]]) -> list[int]:
-    """Return the places of operators in their new order.
+    """Return the places of operators in their new order: the least rank comes first, as it may.
 
-    Parameters
-    ----------
-    ranks
-        By place: the operator with the least rank comes first, and of equal ones the first.
-    awaited
-        By place: the others that come before it. An operator that waits for itself is left out.
+    Of equal ranks, the first one does. `awaited` has by place the others that come before it; an
+    operator that waits for itself is left out.
     """
     followers: list[list[int]] = [[] for _ in ranks]
     for at, others in enumerate(awaited):

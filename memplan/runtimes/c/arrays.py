@@ -30,25 +30,14 @@ __all__ = ["Array", "Arrays", "align_array"]
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """One of the arrays.
+    """One of the arrays."""
 
-    Attributes
-    ----------
-    prefix, end
-        Of the constants for its properties: "NET_ARENA_" and "", or "NET_MEMORY_" and "_sram".
-    name
-        In C.
-    rows
-        The buffers in it, by row of the problem.
-    size, alignment
-        In bytes.
-    """
-
+    # Of the constants for its properties: "NET_ARENA_" and "", or "NET_MEMORY_" and "_sram".
     prefix: str
     end: str
-    name: str
-    rows: tuple[int, ...]
-    size: int
+    name: str  # in C
+    rows: tuple[int, ...]  # the buffers in it, by row of the problem
+    size: int  # in bytes
     alignment: int
 
     def macro(self, what: str) -> str:
@@ -62,43 +51,19 @@ class Array:
 
 @dataclass(frozen=True)
 class Arrays:
-    """All arrays of a header.
+    """All arrays of a header."""
 
-    Attributes
-    ----------
-    arrays
-        One arena, or one array for each memory.
-    problem
-        Its buffers, and behind them their pieces.
-    offsets
-        By row of the problem, in its array.
-    words
-        How much memory there is, for people.
-    are_several
-        Whether there is an array for each memory.
-    stretches
-        By row behind the buffers: when a piece is used.
-    copies
-        See `memplan.memories.copies`.
-    """
-
-    arrays: tuple[Array, ...]
-    problem: Problem
-    offsets: list[int]
-    words: str
-    are_several: bool
-    stretches: tuple[Stretch, ...] = ()
-    copies: tuple[Copy, ...] = ()
+    arrays: tuple[Array, ...]  # one arena, or one array for each memory
+    problem: Problem  # its buffers, and behind them their pieces
+    offsets: list[int]  # by row of the problem, in its array
+    words: str  # how much memory there is, for people
+    are_several: bool  # whether there is an array for each memory
+    stretches: tuple[Stretch, ...] = ()  # by row behind the buffers: when a piece is used
+    copies: tuple[Copy, ...] = ()  # see `memplan.memories.copies`
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan | Assigned, upper: str) -> Arrays:
-        """Return the arrays of a plan, which the referee accepts.
-
-        Raises
-        ------
-        PlanError
-            If it does not.
-        """
+        """Return the arrays of a plan; a `PlanError` says why the referee does not accept it."""
         lower = upper.lower()
         if isinstance(plan, Plan):
             verify(problem, plan)

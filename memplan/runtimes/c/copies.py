@@ -41,27 +41,13 @@ void {lower}_move(int64_t step) {{
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What a header says of the copies between its arrays.
-
-    Attributes
-    ----------
-    arrays
-        The arrays, with the copies.
-    upper
-        The prefix of names.
-    """
+    """What a header says of the copies between its arrays."""
 
     arrays: Arrays
     upper: str
 
     def require_steps(self, loaded: Loaded) -> None:
-        """Refuse copies in a program whose steps do not run one after the other.
-
-        Raises
-        ------
-        PlanError
-            If it has branches or loops.
-        """
+        """Refuse copies in a program whose steps do not run one after the other."""
         graph = loaded.graph
         if self.arrays.stretches and graph is not None and any(o.blocks for o in graph.operators):
             raise PlanError(

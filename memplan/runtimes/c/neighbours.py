@@ -25,17 +25,10 @@ class Below(NamedTuple):
 
 
 def find_neighbours(problem: Problem, offsets: Sequence[int]) -> Iterator[Below]:
-    """Yield every pair that is adjacent in address at some time, once.
+    """Yield every pair that is adjacent in address at some time, once; the plan is legal.
 
     If all pairs hold, the live buffers of every time form a chain, each below the next one, and no
     two of them share a byte. There are at most three pairs for each span.
-
-    Parameters
-    ----------
-    problem
-        The buffers.
-    offsets
-        A legal plan, by row.
     """
     held = spans(problem)
     rows, lowers, uppers = held.buffer.tolist(), held.lower.tolist(), held.upper.tolist()

@@ -25,19 +25,8 @@ _LONGEST = 28  # of the prefix, so that what is added to it is not cut off
 def write_paths_header(found: PathPlans, *, name: str | None = None) -> str:
     """Return the plans of all paths, and of the whole program, as the text of a header.
 
-    Parameters
-    ----------
-    found
-        The plans.
-    name
-        The prefix of all names in the header, as for `write_header`.
-
-    Raises
-    ------
-    MemplanError
-        If no tensor is planned.
-    PlanError
-        If a plan is not a legal plan of its problem.
+    The name is the prefix of all names in the header, as for `write_header`. A plan that is not a
+    legal plan of its problem is refused, and so are programs in which no tensor is planned.
     """
     graph = found.fallback.loaded.graph
     title = name or (graph.name if graph is not None else "") or "plan"

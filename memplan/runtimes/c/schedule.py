@@ -31,20 +31,12 @@ _INPUTS: Final = (
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps of a program in bands.
+    """The steps of a program in bands."""
 
-    Attributes
-    ----------
-    found
-        The program in bands.
-    offsets
-        By tensor of the cut that is in the arena: its offset there in bytes.
-    order
-        By operator of the cut: its number in the user's program, if that is another one.
-    """
-
-    found: Cut
+    found: Cut  # the program in bands
+    # By tensor of the cut that is in the arena: its offset there in bytes.
     offsets: Mapping[int, int]
+    # By operator of the cut: its number in the user's program, if that is another one.
     order: Sequence[int] | None = None
 
     def declare(self, lower: str) -> Iterator[str]:

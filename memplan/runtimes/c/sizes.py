@@ -35,20 +35,10 @@ _MOST_NUMBERS = 1 << 16  # in all tables
 
 
 def write_sizes_header(found: Envelope, *, name: str = "plan") -> str:
-    """Return an envelope as the text of a header.
+    """Return an envelope as the text of a header; names have a prefix as for `write_header`.
 
-    Parameters
-    ----------
-    found
-        The envelope.
-    name
-        The prefix of all names in the header, as for `memplan.runtimes.c.header.write_header`.
-
-    Raises
-    ------
-    MemplanError
-        If the buffers depend on the size, their bytes are no polynomials, or the tables would be
-        too large.
+    It is refused if the buffers depend on the size, if their bytes are no polynomials, or if the
+    tables would be too large.
     """
     if len(found.scenarios) > 1:
         raise MemplanError(
@@ -77,40 +67,18 @@ def _too_large() -> MemplanError:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Polynomials with common terms and one divisor, as the tables of a header.
+    """Polynomials with common terms and one divisor, as the tables of a header."""
 
-    Attributes
-    ----------
-    powers
-        Of each dimension in each term.
-    factors
-        By part, term and buffer, in units of 1 / `divisor`.
-    divisor
-        See `factors`.
-    unit
-        Bytes to which each size is rounded up.
-    periods
-        Of the dimensions.
-    part
-        By kind of remainders: which part it has; the number of parts for none.
-    """
-
-    powers: tuple[tuple[int, ...], ...]
-    factors: tuple[int, ...]
+    powers: tuple[tuple[int, ...], ...]  # of each dimension in each term
+    factors: tuple[int, ...]  # by part, term and buffer, in units of 1 / `divisor`
     divisor: int
-    unit: tuple[int, ...]
-    periods: tuple[int, ...]
-    part: tuple[int, ...]
+    unit: tuple[int, ...]  # bytes to which each size is rounded up
+    periods: tuple[int, ...]  # of the dimensions
+    part: tuple[int, ...]  # by kind of remainders: which part it has; the number of parts for none
 
     @classmethod
     def of(cls, pieces: Pieces, ends: Sequence[int]) -> _Tables:
-        """Return the tables for sizes up to these ends.
-
-        Raises
-        ------
-        MemplanError
-            If a sum would not fit into 64 bits.
-        """
+        """Return the tables for sizes up to these ends; refuse sums beyond 64 bits."""
         parts = [polynomials for _, polynomials in pieces.parts]
         powers = sorted({tuple(row) for each in parts for row in each.powers.tolist()})
         divisor = lcm(*(each.divisor for each in parts))

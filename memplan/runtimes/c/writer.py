@@ -15,13 +15,7 @@ __all__ = ["CHeader"]
 
 @dataclass(frozen=True)
 class CHeader(Plain):
-    """Programs whose kernels are the user's own, which are told what to make of which rows.
-
-    Attributes
-    ----------
-    prefix
-        Of all names in the header; by default the name of the graph.
-    """
+    """Programs whose kernels are the user's own, which are told what to make of which rows."""
 
     moves: bool = False
     prefix: str | None = None
