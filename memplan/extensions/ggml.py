@@ -29,21 +29,13 @@ _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 @dataclass(frozen=True)
 class Events:
-    """A list of events.
+    """A list of events."""
 
-    Attributes
-    ----------
-    problem
-        A buffer for each block, with its number as its id; a time is the number of an event. From
-        the end of a block some bytes may be freed before the others: a gap with a window.
-    limit
-        The most bytes of a chunk, or `None`.
-    chunks
-        The bytes of each chunk by ggml's own addresses; empty if the list does not say.
-    """
-
+    # A buffer for each block, with its number as its id; a time is the number of an event. From the
+    # end of a block some bytes may be freed before the others: a gap with a window.
     problem: Problem
-    limit: int | None
+    limit: int | None  # the most bytes of a chunk
+    # The bytes of each chunk by ggml's own addresses; empty if the list does not say.
     chunks: tuple[int, ...]
 
 
@@ -53,13 +45,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a list of events, and make the problem of its blocks.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the line.
-    """
+    """Read a list of events, and make the problem of its blocks."""
     events = parse(read_text(path), str(path))
     figures: tuple[Figure, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -79,18 +65,7 @@ def read(path: Path, options: Options) -> Loaded:
 
 
 def parse(text: str, name: str) -> Events:
-    """Return the events of a text.
-
-    Parameters
-    ----------
-    text, name
-        The text, and what errors call it.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the line.
-    """
+    """Return the events of a text; a `FormatError` names the line."""
     reader = _Reader(name)
     lines = text.splitlines()
     if not lines or lines[0].strip() != _HEAD:

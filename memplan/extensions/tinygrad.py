@@ -324,14 +324,9 @@ def _copy(function: FunctionType, names: dict[str, Any]) -> FunctionType:
 
 
 def place_by_host(problem: Problem, host: Any) -> list[int]:
-    """Return the offsets of an allocator that is asked in the order of time.
+    """Return the offsets of an unused `TLSFAllocator` of tinygrad, asked in order of time.
 
-    Parameters
-    ----------
-    problem
-        No two of its times are equal, as in `Arena`.
-    host
-        An unused `TLSFAllocator` of tinygrad.
+    No two times of the problem are equal, as in `Arena`.
     """
     starts = [(time, row, True) for row, time in enumerate(problem.start.tolist())]
     ends = [(time, row, False) for row, time in enumerate(problem.end.tolist())]

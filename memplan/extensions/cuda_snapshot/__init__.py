@@ -64,15 +64,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a snapshot: the allocations on one device.
-
-    Raises
-    ------
-    FormatError
-        If the file is no pickle, has anything but plain data, or is no snapshot.
-    MemplanError
-        If the snapshot does not have the device that was asked for.
-    """
+    """Read a snapshot: the allocations on one device, which `options` may name."""
     data = read_bytes(path)
     try:
         snapshot = _parse(data, path)
@@ -213,18 +205,11 @@ def _describe(failures: tuple[Failure, ...]) -> tuple[Note, ...]:
 
 
 class _History:
-    """The lifetimes of allocations; every `alloc`, `free_completed` and `oom` is a step of time.
-
-    Attributes
-    ----------
-    found
-        The allocations.
-    failed
-        By position in the trace: the time of each request that could not be served.
-    """
+    """The lifetimes of allocations; every `alloc`, `free_completed` and `oom` is a step of time."""
 
     def __init__(self, trace: list[dict[str, Any]], where: str, segments: _Rows) -> None:
-        self.found: list[_Allocation] = []
+        self.found: list[_Allocation] = []  # the allocations
+        # By position in the trace: the time of each request that could not be served.
         self.failed: dict[int, int] = {}
         self._trace, self._where, self._segments = trace, where, segments
         self._pools = _Pools(segments, trace, where)
@@ -349,14 +334,7 @@ class _History:
 
 
 class _Pools:
-    """Finds the pool of an address.
-
-    Attributes
-    ----------
-    old
-        By private pool: its segments `[begin, end)` that are older than the trace, so that the
-        trace may lack what was written there.
-    """
+    """Finds the pool of an address."""
 
     def __init__(self, segments: _Rows, trace: list[dict[str, Any]], where: str) -> None:
         born = {
@@ -364,6 +342,8 @@ class _Pools:
             for at, event in enumerate(trace)
             if event.get("action") in ("segment_alloc", "segment_map")
         }
+        # By private pool: its segments `[begin, end)` that are older than the trace, so that the
+        # trace may lack what was written there.
         self.old: dict[_Pool, list[tuple[int, int]]] = {}
         self._segments: list[tuple[int, int, int, _Pool]] = []  # begin, end, birth, pool
         for place, segment in segments:

@@ -31,13 +31,7 @@ class PickleError(ValueError):
 
 
 def load(data: bytes) -> Any:
-    """Return the object in a pickle of plain data.
-
-    Raises
-    ------
-    PickleError
-        If it has anything else, is cut off, or is no pickle.
-    """
+    """Return the object in a pickle of plain data; a `PickleError` says that it is none."""
     return _Machine(data).run()
 
 

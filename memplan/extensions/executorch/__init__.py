@@ -188,10 +188,7 @@ def _list_specs(node: Any) -> Sequence[Any]:
 def _find_regions(graph_module: Any, specs: Sequence[Spec]) -> list[Region]:
     """Return what the nodes of control flow run, whose tensors are already planned.
 
-    Raises
-    ------
-    GraphError
-        If two nodes run the same sub-module while a result of the first is still needed.
+    Two nodes that run the same sub-module while a result of the first is still needed are refused.
     """
     own = set(map(id, specs))
     found: list[Region] = []

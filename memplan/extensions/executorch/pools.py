@@ -35,27 +35,16 @@ _DEFAULT_MEMORY = 1  # for a tensor without one; 0 is for constants
 
 
 class Spec(Protocol):
-    """The part of ExecuTorch's `TensorSpec` that is used here.
+    """The part of ExecuTorch's `TensorSpec` that is used here."""
 
-    Attributes
-    ----------
-    lifetime
-        The first and the last node that needs the tensor, both inclusive.
-    mem_id
-        The memory that the tensor must live in, or `None` for the default one.
-    storage_base, storage_base_offset
-        The tensor that contains this one in its memory, and the offset there in bytes; or `None`
-        and 0.
-    allocated_memory
-        Bytes, rounded up to the alignment that `realign` was last called with.
-    """
-
+    # The first and the last node that needs the tensor, both inclusive.
     lifetime: Sequence[int | None]
-    mem_id: int | None
-    storage_base: Spec | None
-    storage_base_offset: int
+    mem_id: int | None  # the memory that the tensor must live in, or `None` for the default one
+    storage_base: Spec | None  # the tensor that contains this one in its memory
+    storage_base_offset: int  # where this one begins there, in bytes
 
     @property
+    # Bytes, rounded up to the alignment that `realign` was last called with.
     def allocated_memory(self) -> int:
         """The bytes of its tensor."""
 
@@ -65,42 +54,21 @@ class Spec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a node of control flow runs: its branches, or its body.
+    """What a node of control flow runs: its branches, or its body."""
 
-    Attributes
-    ----------
-    name
-        The name of the node.
-    first, last
-        The node, and the last node that reads a result of it.
-    sizes
-        Bytes by `mem_id`.
-    places
-        Of all tensors inside, relative to the region.
-    """
-
-    name: str
-    first: int
-    last: int
-    sizes: Sequence[int]
-    places: Mapping[Spec, Place]
+    name: str  # of the node
+    first: int  # the node
+    last: int  # the last node that reads a result of it
+    sizes: Sequence[int]  # bytes by `mem_id`
+    places: Mapping[Spec, Place]  # of all tensors inside, relative to the region
 
 
 @dataclass(frozen=True, slots=True)
 class Banks:
-    """Memories that tensors without a `mem_id` are assigned to.
+    """Memories that tensors without a `mem_id` are assigned to."""
 
-    Attributes
-    ----------
-    memories
-        By `mem_id`, the fastest first.
-    accesses
-        By tensor: how often it is read, and written.
-    timeout, nodes
-        See `memplan.assign`.
-    """
-
-    memories: Mapping[int, Memory]
+    memories: Mapping[int, Memory]  # by `mem_id`, the fastest first
+    # By tensor: how often it is read, and written.
     accesses: Mapping[Spec, tuple[int, int]] = field(default_factory=dict)
     timeout: float | None = None
     nodes: int | None = None
@@ -116,17 +84,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of all tensors.
+    """The places of all tensors."""
 
-    Attributes
-    ----------
-    places
-        One for every tensor, those in regions included.
-    sizes
-        Bytes of every memory, by `mem_id`; the first is 0, as constants are not planned.
-    """
-
-    places: Mapping[Spec, Place]
+    places: Mapping[Spec, Place]  # one for every tensor, those in regions included
     sizes: tuple[int, ...]
 
 
@@ -144,33 +104,16 @@ def plan_memories(
 ) -> Layout:
     """Plan every memory that has tensors by itself, and banks together.
 
-    Parameters
-    ----------
-    specs
-        Distinct tensors; they are realigned.
-    names
-        Distinct names of the tensors, which become the ids of the buffers.
-    arrange
-        `memplan.pipeline.arrange`, with its budget.
-    alignment
-        Of every offset and every size, in bytes.
-    unit
-        A further alignment of every offset, in bytes, except for tensors inside others.
-    taken
-        By `mem_id`: the bytes at the bottom that no tensor may use.
-    regions
-        What nodes of control flow run; they are placed like tensors.
-    padding
-        Bytes to add at the end of every memory with tensors, for kernels that read beyond one.
-    banks
-        Where tensors without a memory may lie; they all lie in the default one otherwise.
+    The tensors are distinct, and are realigned; their names are distinct too, and become the ids of
+    the buffers. `arrange` is `memplan.pipeline.arrange` with its budget. All in bytes: `alignment`
+    is that of every offset and size, `unit` a further one of every offset, except for tensors
+    inside others; `taken` has by `mem_id` what no tensor may use at the bottom; `padding` is added
+    at the end of every memory with tensors, for kernels that read beyond one. Regions are placed
+    like tensors. Without banks, tensors without a memory lie in the default one.
 
-    Raises
-    ------
-    GraphError
-        If a tensor has no lifetime or no legal memory, or is a view of one that cannot hold it.
-    PlanError
-        If there is no plan within the budget, or banks are too small.
+    A `GraphError` says that a tensor has no lifetime or no legal memory, or is a view of one that
+    cannot hold it; a `PlanError`, that there is no plan within the budget, or that banks are too
+    small.
     """
     label = {spec: f"tensor {quoted(name)}" for spec, name in zip(specs, names, strict=True)}
     name_of = dict(zip(specs, names, strict=True))

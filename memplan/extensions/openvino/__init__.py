@@ -93,15 +93,7 @@ matches = is_text(rf"(?:<\?xml[^>]*>\s*)?{COMMENTS}<net\s+name=")
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read a file.
-
-    Raises
-    ------
-    FormatError
-        One sentence with the file and the layer, also if sizes are open that `options.dims` lacks.
-    MemplanError
-        If `options.dims` has a size that the model lacks, or that contradicts it.
-    """
+    """Read a file; sizes that it leaves open are those of `options.dims`."""
     text = read_text(path)
     with of_file(path):
         reader = _Reader(OpenSizes(options.dims))
@@ -135,25 +127,13 @@ _Port = tuple[str, str]  # the ids of a layer and of a port of it
 
 @dataclass
 class _Net:
-    """One net while it is read: the outermost one, or a body.
+    """One net while it is read: the outermost one, or a body."""
 
-    Attributes
-    ----------
-    path
-        Leads to it from the outermost net, for which it is empty.
-    sources
-        By input of a layer: the output of another one that it reads.
-    wanted
-        Outputs that are results of the net.
-    known
-        By output that was read: its tensor.
-    """
-
-    path: str
+    path: str  # leads to it from the outermost net, for which it is empty
     depth: int
-    sources: dict[_Port, _Port]
-    wanted: frozenset[_Port]
-    known: dict[_Port, int] = field(default_factory=dict)
+    sources: dict[_Port, _Port]  # by input of a layer: the output of another one that it reads
+    wanted: frozenset[_Port]  # outputs that are results of the net
+    known: dict[_Port, int] = field(default_factory=dict)  # by output that was read: its tensor
     operators: list[Operator] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)

@@ -31,17 +31,9 @@ _RANGE: Final = re.compile(r"(\d*)\.\.(\d*)")
 
 @dataclass
 class OpenSizes:
-    """Finds sizes that a file leaves open, with those that the user gives.
+    """Finds sizes that a file leaves open, with those that the user gives."""
 
-    Attributes
-    ----------
-    dims
-        Sizes that the user gives, by "TENSOR:AXIS".
-    asked
-        What the user has to give: sizes that nothing determines.
-    """
-
-    dims: Mapping[str, int]
+    dims: Mapping[str, int]  # sizes that the user gives, by "TENSOR:AXIS"
     asked: list[str] = field(default_factory=list)
     _bounded: dict[str, int] = field(default_factory=dict)
     _axes: dict[str, int] = field(default_factory=dict)  # the sizes of all axes that were read
@@ -51,12 +43,8 @@ class OpenSizes:
     ) -> Shape:
         """Return the shape of a result with the sizes that are given, known, or the most there are.
 
-        A size that stays open is asked for, unless one of the inputs has one.
-
-        Raises
-        ------
-        MemplanError
-            If a size that is given contradicts the file.
+        A size that stays open is asked for, unless one of the inputs has one. One that is given and
+        contradicts the file is refused.
         """
         found, kind = list(shape), layer.get("type", "")
         ranges = _read_ranges(layer, len(shape)) if kind == "Parameter" else []

@@ -291,13 +291,7 @@ class _Axis:
 
     @classmethod
     def find(cls, name: str, number: int, inputs: Mapping[Point, _Inputs]) -> _Axis:
-        """Return the first dimension that has the value of its size in all inputs.
-
-        Raises
-        ------
-        FamilyError
-            If there is none.
-        """
+        """Return the first dimension that has the value of its size in all inputs."""
         wanted = tuple(point if isinstance(point, int) else point[number] for point in inputs)
         shapes = [[tensor.shape for tensor in _list_tensors(*given)] for given in inputs.values()]
         for tensor, same in enumerate(zip(*shapes, strict=False)):
@@ -310,13 +304,7 @@ class _Axis:
         )
 
     def measure(self, tensors: Sequence[Any]) -> int:
-        """Return the value of the dimension for the tensors of some inputs.
-
-        Raises
-        ------
-        FamilyError
-            If they have another structure than the recorded ones.
-        """
+        """Return the value of the dimension; the tensors have the recorded structure."""
         if self.tensor >= len(tensors) or self.dimension >= tensors[self.tensor].dim():
             raise FamilyError(
                 f"the inputs have no dimension {self.dimension} of tensor {self.tensor}, which was "

@@ -17,15 +17,8 @@ __all__ = ["Binding", "iterate_tensors"]
 class Binding:
     """Replaces every `forward` of a model by a native frame, until it is undone.
 
-    A module may have several bindings, which end in any order. A frame counts only in calls of its
-    own binding.
-
-    Parameters
-    ----------
-    native
-        The extension.
-    model
-        A `torch.nn.Module`; any other callable has no modules.
+    A callable that is no `torch.nn.Module` has no modules. A module may have several bindings,
+    which end in any order. A frame counts only in calls of its own binding.
     """
 
     def __init__(self, native: ModuleType, model: Any) -> None:

@@ -32,13 +32,8 @@ def load() -> ModuleType:
 
     The cache is `TORCH_EXTENSIONS_DIR`, or PyTorch's own folder for extensions. Its keys are hashes
     of all inputs of a build, and a build is added whole or not at all, so that several processes
-    may build at the same time.
-
-    Raises
-    ------
-    MemplanError
-        If there is no C++ compiler, if it fails, or if the cache cannot be written; the sentence
-        says what to do.
+    may build at the same time. A `MemplanError` says what to do without a C++ compiler, if it
+    fails, or if the cache cannot be written.
     """
     library = _find_folder() / f"{_NAME}{sysconfig.get_config_var('EXT_SUFFIX')}"
     if not library.exists():

@@ -34,21 +34,12 @@ _BATCH: Final = ("batch",)
 
 @dataclass(frozen=True)
 class Misfit:
-    """An allocation that a family leaves out, and why.
+    """An allocation that a family leaves out, and why."""
 
-    Attributes
-    ----------
-    id
-        Its id in `Trace.ids`: module, operators, number.
-    sizes
-        Bytes by recorded size of the inputs; `None` where the allocation was not made.
-    why
-        The condition that it breaks, for people.
-    """
-
-    id: str
+    id: str  # in `Trace.ids`: module, operators, number
+    # Bytes by recorded size of the inputs; `None` where it was not made.
     sizes: Mapping[Point, int | None]
-    why: str
+    why: str  # the condition that it breaks, for people
     dims: tuple[str, ...] = _BATCH
 
     def __str__(self) -> str:
@@ -61,28 +52,15 @@ class Misfit:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """What one program allocates, as a function of the size of its inputs.
+    """What one program allocates, as a function of the size of its inputs."""
 
-    Attributes
-    ----------
-    trace
-        The allocations that fit, as recorded at the smallest size.
-    sizes
-        The bytes of each of these, as polynomials of the dimensions.
-    recorded
-        The sizes that were recorded, ascending.
-    misfits
-        The allocations that were left out. Results are not among them: a plan does not place
-        them, so their sizes do not matter.
-    dims
-        The names of the dimensions.
-    """
-
-    trace: Trace
-    sizes: Polynomials
-    recorded: tuple[Point, ...]
+    trace: Trace  # the allocations that fit, as recorded at the smallest size
+    sizes: Polynomials  # the bytes of each of these, as polynomials of the dimensions
+    recorded: tuple[Point, ...]  # the sizes that were recorded, ascending
+    # The allocations that were left out. Results are not among them: a plan does not place them, so
+    # their sizes do not matter.
     misfits: tuple[Misfit, ...] = ()
-    dims: tuple[str, ...] = _BATCH
+    dims: tuple[str, ...] = _BATCH  # the names of the dimensions
 
     @classmethod
     def derive(
@@ -94,24 +72,15 @@ class Family:
     ) -> Family:
         """Find how allocations grow from some recordings, and check that at all others.
 
-        Parameters
-        ----------
-        traces
-            Recordings of one program: by batch size, two or more, of which the two smallest give
-            base and slope; or, with `sizes`, by the value of each dimension.
-        sizes
-            By dimension: the values from whose combinations the polynomials are found. Their degree
-            in a dimension is one less than its values.
-        strict
-            Whether an allocation that does not fit is an error, or left out and listed.
+        Traces are recordings of one program: by batch size, two or more, of which the two smallest
+        give base and slope; or, with `sizes`, by the value of each dimension. `sizes` has by
+        dimension the values from whose combinations the polynomials are found; their degree in a
+        dimension is one less than its values.
 
-        Raises
-        ------
-        FamilyError
-            With `strict`, if an allocation is not made at every size, grows otherwise, or
-            has another order in time; the sentence names the module, the operator and the sizes.
-            Always for fewer than two traces, for sizes below 1 or without a value of each
-            dimension, and if a combination is missing.
+        With `strict`, an allocation that is not made at every size, grows otherwise, or has another
+        order in time is an error that names the module, the operator and the sizes; otherwise it is
+        left out and listed. Fewer than two traces, sizes below 1 or without a value of each
+        dimension, and missing combinations are always errors.
         """
         recorded: tuple[Any, ...] = tuple(sorted(traces))
         points = [_tuple_of(point) for point in recorded]
@@ -139,11 +108,8 @@ class Family:
     def at(self, size: Point) -> Trace:
         """Return the trace of this size: recorded lifetimes, bytes as derived.
 
-        Raises
-        ------
-        FamilyError
-            If a dimension is missing or below 1, or so far from the recorded ones that an
-            allocation would be negative or above 2^62.
+        A dimension that is missing or below 1 is refused, and so is a size so far from the recorded
+        ones that an allocation would be negative or above 2^62.
         """
         point = _tuple_of(size)
         _require_values(size, self.dims)

@@ -19,45 +19,24 @@ POISON = 0xFF  # as float32 and float64 it is NaN
 
 
 class Memory:
-    """All tensors of a program, made once.
-
-    Parameters
-    ----------
-    program
-        The program.
-    offsets
-        In bytes, by row of the program's problem.
-
-    Attributes
-    ----------
-    slab
-        One tensor of bytes.
-    tensors
-        By index in the graph, without those that are only waits. Inputs of the caller have memory
-        of their own here, into which a call copies them.
-    rows
-        By row of the problem: its bytes in the slab.
-    workspaces
-        By name of an operator: the bytes of its workspace.
-    own
-        All memory that was made here: the slab, and that of inputs and optimizer state.
-
-    Raises
-    ------
-    PlanError
-        If an offset is not a multiple of the size of an element.
-    """
+    """All tensors of a program, made once, at offsets in bytes, by row of its problem."""
 
     def __init__(self, program: Program, offsets: npt.NDArray[np.int64]) -> None:
         layout = program.layout
         ends = offsets + layout.problem.size
         self.device = torch.device(program.origin.program.device)
+        # One tensor of bytes.
         self.slab = torch.empty(int(ends.max(initial=0)), dtype=torch.uint8, device=self.device)
+        # By row of the problem: its bytes in the slab.
         self.rows = [
             self.slab[begin:end] for begin, end in zip(offsets.tolist(), ends.tolist(), strict=True)
         ]
+        # By index in the graph, without those that are only waits. Inputs of the caller have memory
+        # of their own here, into which a call copies them.
         self.tensors: dict[int, torch.Tensor] = {}
+        # By name of an operator: the bytes of its workspace.
         self.workspaces: dict[str, torch.Tensor] = {}
+        # All memory that was made here: the slab, and that of inputs and optimizer state.
         self.own = [self.slab]
         self._program = program
         self._describe()

@@ -31,15 +31,7 @@ _EPSILON = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What an operator does.
-
-    Attributes
-    ----------
-    run
-        Runs it.
-    copied
-        Whether its result is made in ordinary memory first.
-    """
+    """What an operator does."""
 
     run: Callable[[], object]
     copied: bool = False
@@ -50,22 +42,9 @@ def make_actions(
 ) -> list[Action]:
     """Return the action of each operator of a program.
 
-    Parameters
-    ----------
-    program
-        The program.
-    memory
-        Its tensors.
-    reduce
-        Reduces a bucket in place; `None` leaves it as it is.
-    steps
-        Gives the number of the present step, from 1, for Adam.
-
-    Raises
-    ------
-    UnsupportedError
-        If an operator cannot be run: it has sub-graphs, writes over its inputs, or needs a size
-        that is known only at run time.
+    `reduce` reduces a bucket in place, and `steps` gives the number of the present step, from 1,
+    for Adam. An operator that has sub-graphs, writes over its inputs, or needs a size that is known
+    only at run time, is refused.
     """
     nodes = {node.name: node for node in program.origin.exported.graph.nodes}
     found = []
@@ -104,13 +83,7 @@ def make_actions(
 
 
 def check_random(program: Program) -> None:
-    """Check that all random numbers are drawn on one stream, so that their order is fixed.
-
-    Raises
-    ------
-    UnsupportedError
-        Otherwise; the sentence names two operators.
-    """
+    """Check that all random numbers are drawn on one stream, so that their order is fixed."""
     nodes = {node.name: node for node in program.origin.exported.graph.nodes}
     first: Operator | None = None
     for operator in program.graph.operators:

@@ -31,13 +31,9 @@ def spread(graph: Graph, streams: int) -> Graph:
 def order_writes(graph: Graph) -> Graph:
     """Let operators that write over an existing value wait for those that read the old one.
 
-    Liveness keeps memory from being used twice, but it does not order the reads of a weight and
-    its update on another stream. The waits are tensors of 0 bytes, as of `synchronise`.
-
-    Raises
-    ------
-    GraphError
-        If an operator that reads the old value comes after the one that writes over it.
+    Liveness keeps memory from being used twice, but it does not order the reads of a weight and its
+    update on another stream. The waits are tensors of 0 bytes, as of `synchronise`. An operator
+    that reads the old value after it was written over is refused.
     """
     root = _find_roots(graph)
     users: dict[int, set[int]] = defaultdict(set)

@@ -24,25 +24,14 @@ Runs = Callable[[int], object]
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """An operator of the schedule.
+    """An operator of the schedule."""
 
-    Attributes
-    ----------
-    number
-        Its index in the graph.
-    stream
-        The number of its stream.
-    awaited
-        Steps on other streams that it waits for: on each stream the last one, as that one comes
-        after the others there.
-    awaits
-        Whether a step on another stream waits for it.
-    """
-
-    number: int
-    stream: int
+    number: int  # its index in the graph
+    stream: int  # its number
+    # Steps on other streams that it waits for: on each stream the last one, as that one comes after
+    # the others there.
     awaited: tuple[int, ...]
-    is_awaited: bool
+    is_awaited: bool  # whether a step on another stream waits for it
 
 
 def make_steps(graph: Graph) -> list[Scheduled]:
@@ -65,17 +54,8 @@ def make_steps(graph: Graph) -> list[Scheduled]:
 def run_on_threads(steps: Sequence[Scheduled], run: Runs) -> None:
     """Run all steps, with a thread for each stream; the first stream runs on this thread.
 
-    Parameters
-    ----------
-    steps
-        In an order in which they can run.
-    run
-        Runs the step of a number.
-
-    Raises
-    ------
-    Exception
-        The first that `run` raises. Steps that have not begun then do not run.
+    The steps are in an order in which they can run. The first exception of `run` is raised; steps
+    that have not begun then do not run.
     """
     done = {step.number: Event() for step in steps if step.is_awaited}
     streams = sorted({step.stream for step in steps})
@@ -159,10 +139,7 @@ class CudaQueues(AbstractContextManager["CudaQueues"]):
     def take_turn(self, memory: Sequence[torch.Tensor]) -> Iterator[None]:
         """Let the work of a call come after that of the last one, on whatever stream that was.
 
-        Parameters
-        ----------
-        memory
-            What the calls share. If it is dropped, it is reused after the last call only.
+        If the memory that calls share is dropped, it is reused after the last call only.
         """
         if torch.cuda.is_current_stream_capturing():
             yield  # into a graph: its replays are ordered by the streams that they are on

@@ -46,15 +46,7 @@ def needs_library(path: Path) -> bool:
 
 
 def read(path: Path, options: Options) -> Loaded:
-    """Read the program with the largest temporary memory.
-
-    Raises
-    ------
-    FormatError
-        If there is no such program, or a file is not as XLA writes it.
-    MemplanError
-        If `protobuf` is needed and not installed, or there is no such allocation.
-    """
+    """Read the program with the largest temporary memory."""
     found = _read_heaps(path)
     if not found:
         raise FormatError(str(path), _explain_nothing(path))

@@ -17,53 +17,26 @@ MAX_ALIGNMENT = 256  # the largest that any of XLA's backends asks for
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Values that XLA puts on the same bytes, because they are one or written in place.
+    """Values that XLA puts on the same bytes, because they are one or written in place."""
 
-    Attributes
-    ----------
-    values
-        As "instruction{shape index}"; the one that is made first comes first.
-    bytes
-        The size of the largest value.
-    offset
-        Where XLA put the values, in bytes.
-    start, end
-        When one of them is needed: `[start, end)`.
-    gaps
-        Times in between, `[start, end)`, when none of them is.
-    origin
-        Its label, where instructions are known: "name (opcode)". The values are not in it.
-    """
-
-    values: tuple[str, ...]
-    bytes: int
-    offset: int
-    start: int
+    values: tuple[str, ...]  # as "instruction{shape index}"; the one that is made first comes first
+    bytes: int  # the size of the largest value
+    offset: int  # where XLA put the values, in bytes
+    start: int  # when one of them is needed: `[start, end)`
     end: int
-    gaps: tuple[tuple[int, int], ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()  # times in between, `[start, end)`, when none of them is
+    # Its label, where instructions are known: "name (opcode)". The values are not in it.
     origin: Label = _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Heap:
-    """One allocation that XLA planned.
+    """One allocation that XLA planned."""
 
-    Attributes
-    ----------
-    module
-        The name of the program.
-    bytes
-        The size of the allocation, which is XLA's peak.
-    chunks
-        What XLA placed in it.
-    number
-        Of the allocation, among those of its program.
-    """
-
-    module: str
-    bytes: int
-    chunks: tuple[Chunk, ...]
-    number: int = 0
+    module: str  # the name of the program
+    bytes: int  # of the allocation: XLA's peak
+    chunks: tuple[Chunk, ...]  # what XLA placed in it
+    number: int = 0  # of the allocation, among those of its program
 
     @property
     def alignment(self) -> int:

@@ -55,24 +55,12 @@ def looks_like_proto(head: bytes, size: int) -> bool:
 
 
 def read_heaps(path: Path) -> list[Heap]:
-    """Return the allocations that XLA's heap simulator planned; none if there is no assignment.
-
-    Raises
-    ------
-    FormatError
-        If the file is no `HloProto`, is cut off, or contradicts itself.
-    """
+    """Return the allocations that XLA's heap simulator planned; none if there is no assignment."""
     return _Assignment(path, _parse(path)).heaps()
 
 
 def has_assignment(path: Path) -> bool:
-    """Whether a program has a buffer assignment, which XLA makes last.
-
-    Raises
-    ------
-    FormatError
-        As `read_heaps`.
-    """
+    """Whether a program has a buffer assignment, which XLA makes last."""
     return bool(_parse(path).buffer_assignment.buffer_allocations)
 
 

@@ -65,13 +65,7 @@ _MESSAGES: dict[str, dict[str, int]] = {
 
 @cache
 def hlo_proto() -> Any:
-    """Return the class of the outermost message.
-
-    Raises
-    ------
-    MemplanError
-        If `protobuf` is not installed.
-    """
+    """Return the class of the outermost message, for which `protobuf` has to be installed."""
     descriptors = require("google.protobuf.descriptor_pb2", extra="xla")
     pools = require("google.protobuf.descriptor_pool", extra="xla")
     factory = require("google.protobuf.message_factory", extra="xla")

@@ -37,13 +37,7 @@ _RANGE = re.compile(r" {4}(\S+?)(\{[\d,]*\}):(\d{1,18})-(\d{1,18})")
 
 
 def read_heaps(path: Path) -> list[Heap]:
-    """Return the temporary allocations of a report.
-
-    Raises
-    ------
-    FormatError
-        If the report is not as XLA writes it, or the lifetimes are missing.
-    """
+    """Return the temporary allocations of a report; refuse a report that lacks the lifetimes."""
     text = read_text(path)
     if not text.startswith(HEAD.decode()):
         raise FormatError(str(path), "the file is not a buffer assignment of XLA")

@@ -17,49 +17,25 @@ __all__ = ["Captured", "Origin", "capture", "without_views"]
 
 @dataclass(frozen=True)
 class Captured:
-    """The two passes, before the gradients are used.
+    """The two passes, before the gradients are used."""
 
-    Attributes
-    ----------
-    graph
-        On one stream; its outputs are the loss alone.
-    gradients
-        By parameter, in the module's order: its tensor, and that of its gradient.
-    """
-
-    graph: Graph
+    graph: Graph  # on one stream; its outputs are the loss alone
     gradients: dict[int, int]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a graph was captured from, for those who run it.
+    """What a graph was captured from, for those who run it."""
 
-    Attributes
-    ----------
-    exported
-        The `torch.export.ExportedProgram`.
-    program
-        The same as operators and tensors.
-    indices
-        By name of a tensor in these: its index in the graph.
-    """
-
-    exported: Any
-    program: Exported
-    indices: dict[str, int]
+    exported: Any  # the `torch.export.ExportedProgram`
+    program: Exported  # the same as operators and tensors
+    indices: dict[str, int]  # by name of a tensor in these: its index in the graph
 
 
 def capture(
     model: Any, inputs: tuple[Any, ...], loss: Callable[[Any], Any] | None = None
 ) -> tuple[Captured, Origin]:
-    """Trace a module with fake tensors; see `training_program` for the parameters.
-
-    Raises
-    ------
-    MemplanError
-        If no parameter is trained, torch cannot trace the module, or is not installed.
-    """
+    """Trace a module with fake tensors; see `training_program` for the parameters."""
     exported = training_program(model, inputs, loss)
     program = program_in_memory(exported, {})
     graph, indices = graph_with_indices(program)

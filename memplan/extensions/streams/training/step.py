@@ -33,17 +33,10 @@ _STATE = {"sgd": ("momentum",), "adam": ("first moment", "second moment")}
 
 
 def assemble(captured: Captured, optimizer: Optimizer, bucket_bytes: int, *, early: bool) -> Graph:
-    """Return the whole step on one stream.
+    """Return the whole step on one stream, with what `training_step` was asked.
 
-    Parameters
-    ----------
-    captured
-        The two passes.
-    optimizer, bucket_bytes
-        As `training_step` has them.
-    early
-        Whether parameters are updated right after the all-reduce of their bucket; otherwise all
-        are updated at the end, in the module's order.
+    With `early`, parameters are updated right after the all-reduce of their bucket; otherwise all
+    are updated at the end, in the module's order.
     """
     return _StepBuilder(captured, optimizer).graph(bucket_bytes, early)
 
