@@ -106,6 +106,8 @@ class Step:
         Of which program, where there are several.
     change
         What changed, with its proof; `None` if nothing did.
+    data
+        What the lever needs to do the same to a program again, as JSON holds it.
     """
 
     lever: str
@@ -114,6 +116,7 @@ class Step:
     words: str = ""
     program: str = ""
     change: Any = field(default=None, repr=False, compare=False)
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, repr=False)

@@ -449,7 +449,7 @@ def _rank(layout: Layout, problem: Problem, choices: Sequence[Choice]) -> list[d
 
 
 def _refuse_streams(layout: Layout, choices: Sequence[Choice], steps: Sequence[int]) -> None:
-    if len({operator.stream for operator in layout.graph.operators}) > 1:
+    if layout.graph.has_streams:
         computed = next(at for at, step in enumerate(steps) if step != BEFORE_RUN)
         raise MemplanError(
             f"the condition of {quoted(choices[computed].name)} is computed inside a program on "

@@ -16,7 +16,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.spans import Spans, spans
 
-__all__ = ["Pairs", "Penalties", "read_penalties", "take_penalties"]
+__all__ = ["Pairs", "Penalties", "may_share", "read_penalties", "take_penalties"]
 
 Penalties = str | os.PathLike[str] | Mapping[tuple[str, str], int]
 """A file in CSV with the columns `first,second,cost`, or the same as a mapping."""
@@ -50,6 +50,12 @@ def read_penalties(problem: Problem, penalties: Penalties) -> dict[tuple[str, st
     ids, pairs = problem.ids, take_penalties(problem, penalties)
     rows = zip(*(each.tolist() for each in pairs), strict=True)
     return {(ids[a], ids[b]): cost for a, b, cost in rows}
+
+
+def may_share(problem: Problem, one: str, other: str) -> bool:
+    """Return whether two buffers, by id, never hold bytes at the same moment, nor conflict."""
+    a, b = problem.index(one), problem.index(other)
+    return b not in problem.conflicts.of(a) and not _hold_together(problem, spans(problem), a, b)
 
 
 def _take(problem: Problem, rows: list[tuple[int, str, str, object]], name: str = "") -> Pairs:

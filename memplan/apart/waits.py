@@ -18,7 +18,7 @@ import numpy as np
 from memplan.apart.penalties import Pairs
 from memplan.apart.planning import Apart, search
 from memplan.base.errors import MemplanError
-from memplan.graph import Graph, Layout
+from memplan.graph import Layout
 from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.planning import load_model
 from memplan.problem import Problem
@@ -28,7 +28,7 @@ from memplan.solvers.stopping import stoppable
 from memplan.sources import Loaded, lay_out_again, of_graph
 from memplan.sources.loaded import explain_bare
 
-__all__ = ["Waits", "plan_waits"]
+__all__ = ["Waits", "plan_waits", "with_waits"]
 
 _MOST_PAIRS = 1 << 20
 
@@ -99,7 +99,7 @@ def plan_waits(
     layout = given.layout
     if layout is None:
         raise MemplanError(explain_bare(given.source, "so that nothing can wait"))
-    if len({operator.stream for operator in layout.graph.operators}) < 2:
+    if not layout.graph.has_streams:
         raise MemplanError("the program has only one stream, so nothing has to wait")
     given = lay_out_again(given, in_place=False)
     layout = given.layout
@@ -114,7 +114,7 @@ def plan_waits(
             return Waits(found, given, Plan.of(given.problem, None, status=found.status), (), 0, 0)
         met = [(problem.index(a), problem.index(b)) for a, b in found.met]
         arcs = may_wait.arcs(met)
-        waiting = _with_arcs(given, layout.graph, arcs)
+        waiting = with_waits(given, arcs)
         still = _unsafe(waiting, problem, met)
         if not still:
             break
@@ -208,9 +208,10 @@ class _PairsOfStreams:
         )
 
 
-def _with_arcs(given: Loaded, graph: Graph, arcs: Iterable[tuple[int, int]]) -> Loaded:
-    """Return the program with waits, with the limits and pins of the given one."""
-    made = of_graph(synchronise(graph, arcs))
+def with_waits(given: Loaded, arcs: Iterable[tuple[int, int]]) -> Loaded:
+    """Return a program with waits, with its limits and pins; raises as `synchronise`."""
+    assert given.layout is not None
+    made = of_graph(synchronise(given.layout.graph, arcs))
     asked = given.problem
     row_of = set(made.problem.ids)
     pins = {

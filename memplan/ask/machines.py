@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from memplan.answer import Axis, Claim, Part
-from memplan.apart.penalties import Penalties, read_penalties, take_penalties
+from memplan.apart.penalties import Penalties, may_share, read_penalties, take_penalties
 from memplan.apart.planning import search as place_apart
 from memplan.ask.scenarios import Joint
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
@@ -25,6 +25,7 @@ from memplan.planning import SharedBudget, leave_to_referee
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.solvers.refereed import find_plan
+from memplan.together import Together
 
 __all__ = ["Machine", "Placed", "Search"]
 
@@ -134,21 +135,26 @@ class Machine:
             found.append("blocks")
         return (*found, *(["penalties"] if self.penalties is not None else []))
 
-    def list_goals(self, load: int) -> tuple[int, ...]:
+    def list_goals(self, load: int, *, parallel: bool = False) -> tuple[int, ...]:
         """Return the bytes that a program of so many live bytes should need, the most first.
 
-        Of several memories, the fastest may hold all of a program, or more of what is hot.
+        Of several memories, the fastest may hold all of a program, or more of what is hot. Programs
+        on parallel streams need more than is live in one sequence, unless they wait.
         """
         if self.memories:
             fast = self.memories[0].capacity
-            if fast is None or fast >= load:
+            if fast is None:
                 return ()
-            steps = (fast + (load - fast) * share // 4 for share in (3, 2, 1, 0))
+            if fast >= load:
+                return (fast,) if parallel else ()
+            steps = (fast + (load - fast) * share // 4 for share in (4 if parallel else 3, 2, 1, 0))
             return tuple(dict.fromkeys(steps))
         if self.capacity is not None:
             return (self.capacity,)
         if self.block is not None:
-            most = -(-load // self.block) - 1  # one block less than for the load
+            most = -(-load // self.block) - (
+                0 if parallel else 1
+            )  # one block less than for the load
             return tuple(self.block * count for count in range(most, max(0, most - 3), -1))
         return ()
 
@@ -205,7 +211,11 @@ class Machine:
                 (f"{memory.name}/{name}" if name else memory.name, one, other)
                 for name, one, other in below.places
             ]
-            axes += [replace(axis, name=f"{axis.name} in {memory.name}") for axis in below.axes]
+            scope = f"of what was chosen to lie in {memory.name}"
+            axes += [
+                replace(axis, name=f"{axis.name} in {memory.name}", scope=scope)
+                for axis in below.axes
+            ]
             claims += below.claims
             notes += below.notes
         return Placed(tuple(places), tuple(axes), tuple(claims), tuple(notes), detail=found)
@@ -268,7 +278,7 @@ class Machine:
             one, other = (names.get(id, id) for id in given)
             if one == other and cost:
                 raise NoPlanError(f"{quoted(given[0])} and {quoted(given[1])} are one buffer")
-            if {one, other} <= known and _may_share(problem, one, other):
+            if one in known and other in known and may_share(problem, one, other):
                 found[one, other] = max(cost, found.get((one, other), 0))
         return found
 
@@ -283,11 +293,6 @@ def _of_place(problem: Problem, names: Mapping[str, str]) -> Joint:
     """Return what lies in one place, which is a problem of its own."""
     plain = problem.with_capacity(None)
     return Joint(plain, (("", plain, ()),), lambda reads: [], (), names=names)
-
-
-def _may_share(problem: Problem, one: str, other: str) -> bool:
-    a, b = problem.index(one), problem.index(other)
-    return bool(max(problem.start[a], problem.start[b]) >= min(problem.end[a], problem.end[b]))
 
 
 def _place_in_blocks(problem: Problem, limit: int, budget: SharedBudget, parts: int) -> Placed:
@@ -307,23 +312,15 @@ def _place_in_blocks(problem: Problem, limit: int, budget: SharedBudget, parts: 
 def _place_in_arena(
     joint: Joint, capacity: int | None, budget: SharedBudget, parts: int, search: Search
 ) -> Placed:
-    if joint.found is not None:
+    is_plain = search.solver == "auto" and not search.options and not joint.problem.has_reserved
+    if joint.found is not None and is_plain:
         return _take_envelope(joint, capacity)
     problem = joint.problem.with_capacity(capacity)
     share = leave_to_referee(budget.share(parts), problem)
     if joint.joined is not None:
         joined = replace(joint.joined, problem=problem)
-        found = joined.place(
-            timeout=share.seconds,
-            nodes=share.nodes,
-            solver=search.solver,
-            threads=search.threads,
-            seed=search.seed,
-        )
-        made = tuple(
-            Part(name, own, _add_states(name, own, found, each.plan), name)
-            for name, own, each in zip(found.names, found.problems, found.programs, strict=True)
-        )
+        found = joined.place(timeout=share.seconds, nodes=share.nodes, **search.arguments())
+        made = tuple(_make_part(found, number, problem) for number in range(len(found.names)))
         axis = Axis("peak", "bytes", found.peak, found.plan.lower_bound)
         return Placed((("", problem, found.plan),), (axis,), (found,), parts=made, detail=found)
     plan = find_plan(problem, budget=share, **search.arguments())
@@ -332,13 +329,15 @@ def _place_in_arena(
     return Placed((("", problem, plan),), (axis,))
 
 
-def _add_states(name: str, own: Problem, found: Any, plan: Plan) -> Plan:
-    """Return the plan of a program with its states, which may be placed beside its buffers."""
-    if len(own) == len(plan):
-        return plan
-    offsets = [found.offset(name, id) for id in own.ids]
-    bound, solver, stats = plan.lower_bound, plan.solver, plan.stats
-    return Plan.of(own, offsets, lower_bound=bound, solver=solver, stats=stats)
+def _make_part(found: Together, number: int, problem: Problem) -> Part:
+    """Return the part of a program with its states, which may be placed beside its buffers."""
+    name, own, plan = found.names[number], found.problems[number], found.programs[number].plan
+    if len(own) != len(plan) or problem.has_reserved:
+        own = own.with_reserved(problem.reserved)
+        offsets = [found.offset(name, id) for id in own.ids]
+        bound, solver, stats = plan.lower_bound, plan.solver, plan.stats
+        plan = Plan.of(own, offsets, lower_bound=bound, solver=solver, stats=stats)
+    return Part(name, own, plan, name)
 
 
 def _take_envelope(joint: Joint, capacity: int | None) -> Placed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -17,21 +18,29 @@ from typing import Any, Final, NamedTuple
 
 from memplan.answer import Answer, Axis, Claim, Part, Step
 from memplan.ask.machines import Machine, Placed, Search
-from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario
+from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_pin
 from memplan.ask.supports import refuse_pairs
-from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.errors import (
+    InfeasibleError,
+    MemplanError,
+    NoPlanError,
+    PlanError,
+    ProblemError,
+    listed,
+    quoted,
+)
 from memplan.envelopes.ranges import Range, Values
-from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
-from memplan.planning import SharedBudget, layouts, load_model
+from memplan.levers import LEVERS, Aim, Candidate, Lever, Plain, Writer, find_levers
+from memplan.planning import SharedBudget, load_model
 from memplan.problem import problem_of
-from memplan.rewrite import Recomputed, Reordered, put_in_order, verify_order, verify_recompute
+from memplan.problem.plan import Plan, Status
 from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.solvers.refereed import NODES
 from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded, of_problem
 from memplan.together import name_programs
-from memplan.together.programs import check_names
+from memplan.together.programs import check_names, find_pairs
 
 __all__ = ["Model", "plan"]
 
@@ -92,7 +101,8 @@ def plan(
     sizes, where, read_all
         The values of dimensions; see `memplan.envelopes.envelope`. One plan is for all of them.
     pins
-        By id: the offset at which a buffer has to lie.
+        By id: the offset at which a buffer has to lie. The buffers of several programs are
+        "program/buffer".
     pure
         See `memplan.reorder`.
     costs, spill
@@ -132,7 +142,7 @@ def plan(
     >>> graph = "examples/models/residual.graph.json"
     >>> found = mp.plan(graph, levers=["order", "in place"])
     >>> str(found.status), found.peak
-    ('optimal', 61440)
+    ('optimal', 73728)
     >>> fast, slow = mp.Memory("sram", 40_000), mp.Memory("psram", read=8, write=8)
     >>> found = mp.plan([graph, graph], names=["a", "b"], machine=mp.Machine((fast, slow)))
     >>> [axis.name for axis in found.axes], len(found.parts)
@@ -162,26 +172,13 @@ def plan(
         budget=SharedBudget(timeout, nodes),
         nodes=nodes,
         writers=writers,
-        constrain=_with_pins(pins, constrain),
+        pins=dict(pins or {}),
+        constrain=constrain,
     )
+    question.check()
     with stoppable() as stop:
         found = question.answer()
     return replace(found, seconds=question.budget.elapsed, interrupted=stop.is_set)
-
-
-def _with_pins(
-    pins: Mapping[str, int] | None, constrain: Callable[[Loaded], Loaded] | None
-) -> Callable[[Loaded], Loaded]:
-    """Return what a plan has to keep to."""
-
-    def add(loaded: Loaded) -> Loaded:
-        if constrain is not None:
-            loaded = constrain(loaded)
-        if pins:
-            loaded = replace(loaded, problem=loaded.problem.with_pins(pins))
-        return loaded
-
-    return add
 
 
 class _Outcome(NamedTuple):
@@ -213,7 +210,36 @@ class _Question:
     budget: SharedBudget
     nodes: int | None
     writers: Sequence[Writer] | None
-    constrain: Callable[[Loaded], Loaded]
+    pins: Mapping[str, int]
+    constrain: Callable[[Loaded], Loaded] | None
+
+    def check(self) -> None:
+        """Refuse what would be ignored."""
+        if (self.where or self.read_all) and not self.sizes:
+            raise MemplanError("where and read_all are about many sizes; give sizes")
+        if self.often and not self.machine.memories:
+            raise MemplanError(
+                "how often a program runs weighs its traffic, which only several memories have; "
+                "leave often out, or give a machine with memories"
+            )
+        if self.often and self.machine.residency:
+            raise MemplanError(
+                "copies of buffers that move are counted once, so they do not combine with how "
+                "often a program runs; leave often or residency out"
+            )
+        for name in self.often:
+            if name not in self.called:
+                raise MemplanError(
+                    f"no program has the name {quoted(name)}; they are {listed([*self.called])}"
+                )
+        is_default = self.search.solver == "auto" and not self.search.options
+        if not self.machine.is_arena and not is_default:
+            options = listed([self.search.solver, *self.search.options])
+            raise MemplanError(f"{options}: a solver and its options are of plans in one arena")
+        if self.writers is not None and len(self.writers) != len(self.models):
+            raise MemplanError(
+                f"there are {len(self.writers)} writers for {len(self.models)} programs"
+            )
 
     def answer(self) -> Answer:
         """Return the best answer that is found."""
@@ -264,7 +290,8 @@ class _Question:
     def _fill_pools(self) -> list[list[Candidate]]:
         """Return by program what could be planned: itself first, and what the levers made."""
         load = max(loaded.problem.max_load for loaded in self._given)
-        goals = self.machine.list_goals(load)
+        parallel = any(each.graph is not None and each.graph.has_streams for each in self._given)
+        goals = self.machine.list_goals(load, parallel=parallel)
         knows_goal = bool(goals or self.machine.capacity or self.machine.memories)
         for lever in self.levers:
             if lever.needs_goal and not knows_goal:
@@ -284,6 +311,9 @@ class _Question:
         )
         pools = []
         for number, loaded in enumerate(self._given):
+            beside = self._beside[number] if goals else 0
+            less = [goal - beside for goal in goals if goal > beside]
+            aim = replace(aim, goals=tuple(dict.fromkeys((*goals, *less))))
             writer = Plain(loaded) if self.writers is None else self.writers[number]
             given = writer.open()
             pool = [Candidate(given)]
@@ -294,8 +324,36 @@ class _Question:
                 for each in list(pool):
                     if len(pool) < _MOST_POOL and not (is_stopped() and len(pool) > 1):
                         pool += lever.list_candidates(each, writer, aim)
-            pools.append([self._named(number, each) for each in pool])
+            pools.append([*self._name_all(number, pool)])
         return pools
+
+    def _name_all(self, number: int, pool: list[Candidate]) -> Iterator[Candidate]:
+        """Yield what could be planned of a program, but changes that contradict the pins."""
+        yield self._named(number, pool[0])
+        for each in pool[1:]:
+            with suppress(ProblemError):
+                yield self._named(number, each)
+
+    @cached_property
+    def _beside(self) -> list[int]:
+        """By program: the bytes of others that are there whenever it runs, or may be."""
+        found = [sum(self._kept) - each for each in self._kept]
+        for pair in find_pairs(self.called, self.overlap):
+            for one, other in (pair, pair[::-1]):
+                found[one] += self._given[other].problem.max_load - self._kept[other]
+        return found
+
+    @cached_property
+    def _kept(self) -> list[int]:
+        """By program: the bytes that it keeps while others run, whatever the levers do."""
+        if len(self._given) == 1:
+            return [0]
+        named = list(zip(self.called, self._given, strict=True))
+        joint = self._in_turn.join(named, self.budget)
+        return [
+            0 if loaded.in_place else sum(int(own.size[own.index(id)]) for id in ids)
+            for loaded, (_, own, ids) in zip(self._given, joint.programs, strict=True)
+        ]
 
     def _named(self, number: int, candidate: Candidate) -> Candidate:
         """Return a candidate with what its plan has to keep to; its steps name the program."""
@@ -303,8 +361,19 @@ class _Question:
             name = self.called[number]
             steps = tuple(replace(step, program=name) for step in candidate.steps)
             candidate = replace(candidate, steps=steps)
-        loaded = self.constrain(candidate.variant.loaded)
+        loaded = self._constrain(number, candidate.variant.loaded)
         return replace(candidate, variant=replace(candidate.variant, loaded=loaded))
+
+    def _constrain(self, number: int, loaded: Loaded) -> Loaded:
+        """Return a program with what its plan has to keep to."""
+        if self.constrain is not None:
+            loaded = self.constrain(loaded)
+        begin = f"{self.called[number]}/" if len(self.models) > 1 else ""
+        mine = {id: at for id, at in self.pins.items() if id.startswith(begin)}
+        if not mine:
+            return loaded
+        pins = dict(find_pin(loaded, id.removeprefix(begin), at) for id, at in mine.items())
+        return replace(loaded, problem=loaded.problem.with_pins(pins))
 
     def scenario(self, given: Sequence[Loaded]) -> Scenario:
         """Return what runs when, at one size."""
@@ -324,7 +393,8 @@ class _Question:
         if not self.sizes:
             return inner.join(named, self.budget)
         is_given = not any(each.steps for each in chosen)
-        plain = len(self.models) == 1 and is_given and not self.aim.pure
+        is_free = not (self.pins or self.constrain)
+        plain = len(self.models) == 1 and is_given and is_free
         nodes = {"nodes": NODES if self.nodes is None else self.nodes}
         words = {**nodes, "threads": self.search.threads, "seed": self.search.seed}
         return AtSizes(
@@ -342,11 +412,14 @@ class _Question:
     ) -> list[tuple[str, Loaded]]:
         """Return the programs at other sizes, with the same done to them."""
         found = []
-        for name, loaded, candidate in zip(self.called, self._read_at(dims), chosen, strict=True):
+        for number, (loaded, candidate) in enumerate(zip(self._read_at(dims), chosen, strict=True)):
             for step in candidate.steps:
-                loaded = _replay(loaded, step)
-            found.append((name, self.constrain(loaded)))
+                loaded = self._find_lever(step).redo(loaded, step)
+            found.append((self.called[number], self._constrain(number, loaded)))
         return found
+
+    def _find_lever(self, step: Step) -> Lever:
+        return next(each for each in (*self.levers, *LEVERS) if each.name == step.lever)
 
     def _search(self, pools: list[list[Candidate]], machine: Machine) -> _Outcome:
         """Return the best choice of candidates."""
@@ -382,7 +455,7 @@ class _Question:
         else:
             best = self._descend(pools, look_at)
         if best is None:
-            raise self._explain(errors, count)
+            raise self._explain(errors, pools)
         return best
 
     def _descend(
@@ -420,13 +493,35 @@ class _Question:
         is_free = not any(each.extra for each in best.chosen)
         return asks_fit and limit is not None and first is not None and first <= limit and is_free
 
-    def _explain(self, errors: Sequence[PlanError], count: int) -> PlanError:
-        """Return why no candidate was placed; only of all together that is a proof."""
+    def _explain(self, errors: Sequence[PlanError], pools: list[list[Candidate]]) -> PlanError:
+        """Return why no candidate was placed; that is a proof only if levers can do no more."""
         first = errors[0]
-        if count == 1 or not isinstance(first, InfeasibleError):
+        if not isinstance(first, InfeasibleError) or self._is_proved(pools):
             return first
         text = str(first).removeprefix("proved: ")
         return NoPlanError(f"{text}; nor does it with any of the changes that were looked at")
+
+    def _is_proved(self, pools: list[list[Candidate]]) -> bool:
+        """Whether what has no plan has none whatever the levers do."""
+        limit = self.machine.capacity
+        is_below = self.machine.is_arena and limit is not None and not self.sizes
+        return not self.levers or (is_below and self._find_bound(pools) > (limit or 0))
+
+    def _weaken(self, part: Part, pools: list[list[Candidate]]) -> Part:
+        """Return a part that says no more than what is proved of all that the levers can do."""
+        if part.plan.status is not Status.INFEASIBLE or self._is_proved(pools):
+            return part
+        bound, solver = part.plan.lower_bound, part.plan.solver
+        return replace(
+            part,
+            plan=Plan.of(
+                part.plan.problem or part.problem,
+                None,
+                status=Status.UNKNOWN,
+                lower_bound=bound,
+                solver=solver,
+            ),
+        )
 
     def _finish(self, best: _Outcome, pools: list[list[Candidate]]) -> Answer:
         """Return the answer, which the referee accepts."""
@@ -435,15 +530,14 @@ class _Question:
             part for place in placed.places for part in joint.split(*place)
         )
         by_program = dict(zip(self.called, chosen, strict=True))
-        parts = tuple(_with_order(part, by_program.get(part.program)) for part in parts)
+        parts = tuple(
+            self._weaken(_with_order(part, by_program.get(part.program)), pools) for part in parts
+        )
         notes = dict.fromkeys((*joint.notes, *placed.notes))
         claims: list[Claim] = [*placed.claims, *joint.list_claims(parts)]
         for candidate, loaded in zip(chosen, self._given, strict=True):
-            claims += [
-                _Changed(loaded, step.change, self.aim)
-                for step in candidate.steps
-                if isinstance(step.change, (Reordered, Recomputed))
-            ]
+            for step in candidate.steps:
+                claims += self._find_lever(step).list_claims(loaded, step, self.aim)
         answer = Answer(
             parts,
             self._list_axes(best, pools),
@@ -468,26 +562,13 @@ class _Question:
         return tuple(axes)
 
     def _find_bound(self, pools: list[list[Candidate]]) -> int:
-        """Return what no program that the levers make goes below; each needs its own in turn."""
+        """Return what no program that the levers make goes below, with what others keep."""
         return max(
-            min(lever.find_bound(pool[0].variant, pool) for lever in self.levers) for pool in pools
+            min(lever.find_bound(pool[0].variant, pool) for lever in self.levers)
+            + sum(self._kept)
+            - kept
+            for pool, kept in zip(pools, self._kept, strict=True)
         )
-
-
-@dataclass(frozen=True)
-class _Changed:
-    """That a lever left the program what it computes, and what it proved."""
-
-    given: Loaded
-    change: Reordered | Recomputed
-    aim: Aim
-
-    def verify(self) -> None:
-        """See `memplan.answer.Claim`."""
-        if isinstance(self.change, Reordered):
-            verify_order(self.given, self.change)
-        else:
-            verify_recompute(self.given, self.change, costs=self.aim.costs, spill=self.aim.spill)
 
 
 def _load(model: Model, dims: Mapping[str, int] | None = None) -> Loaded:
@@ -500,20 +581,10 @@ def _load(model: Model, dims: Mapping[str, int] | None = None) -> Loaded:
     return load_model(model)
 
 
-def _replay(loaded: Loaded, step: Step) -> Loaded:
-    """Return a program of another size with the same done to it."""
-    if isinstance(step.change, Reordered):
-        return put_in_order(loaded, step.change.order)
-    if isinstance(step.change, Recomputed):
-        return put_in_order(loaded, step.change.runs)
-    return layouts(loaded, in_place=True)[-1]
-
-
 def _with_order(part: Part, candidate: Candidate | None) -> Part:
-    """Return a part whose plan says in which order its operators run."""
-    changes = () if candidate is None else [step.change for step in candidate.steps]
-    for change in changes:
-        if isinstance(change, (Reordered, Recomputed)):
-            runs = change.order if isinstance(change, Reordered) else change.runs
-            return replace(part, plan=part.plan.with_stats(order=list(runs)))
-    return part
+    """Return a part whose plan says in which order the operators of the given program run."""
+    steps = () if candidate is None else candidate.steps
+    runs = [step.data["runs"] for step in steps if "runs" in step.data]
+    if len(runs) != 1 or any(step.lever == "bands" for step in steps):
+        return part
+    return replace(part, plan=part.plan.with_stats(order=list(runs[0])))

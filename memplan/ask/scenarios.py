@@ -21,7 +21,7 @@ from memplan.sources import Loaded, of_problem
 from memplan.together.planning import Joined, join_programs, plan_alone
 from memplan.together.programs import Program, find_pairs
 
-__all__ = ["AtSizes", "InTurn", "Joint", "Once", "Scenario"]
+__all__ = ["AtSizes", "InTurn", "Joint", "Once", "Scenario", "find_pin"]
 
 Reads = Mapping[str, Times | Sequence[Times]]
 _SLASH: Final = "/"  # between a program and its buffer, in ids of several programs
@@ -90,6 +90,7 @@ class Joint:
             known = set(own.ids)
             if all(id in known for id in ids):
                 part = own.subset([own.index(id) for id in ids])
+                part = part.with_reserved(problem.reserved)
             else:  # pieces of buffers that move have the times of all programs
                 part = problem.subset(rows).with_names(ids)
             offsets = None
@@ -156,6 +157,19 @@ class Once(Scenario):
             loaded.notes,
             names=_list_names("", loaded),
         )
+
+
+def find_pin(loaded: Loaded, name: str, offset: int) -> tuple[str, int]:
+    """Return a pin of a tensor as one of the buffer that it lies in."""
+    layout = loaded.layout
+    if layout is not None and name not in loaded.problem.ids:
+        tensors = layout.graph.tensors
+        for row in layout.rows:
+            storage = layout.storages[row]
+            for at, inside in zip(storage.tensors, storage.offsets, strict=True):
+                if tensors[at].name == name:
+                    return storage.name, offset - inside
+    return name, offset
 
 
 def _list_names(begin: str, loaded: Loaded) -> dict[str, str]:

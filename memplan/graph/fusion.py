@@ -50,7 +50,7 @@ def find_fusions(layout: Layout) -> tuple[Fusion, ...]:
     writes to memory that an earlier one of the run reads.
     """
     graph = layout.graph
-    if len({operator.stream for operator in graph.operators}) > 1:
+    if graph.has_streams:
         return ()
     steps = _find_steps(layout)
     internal = _find_internal(layout)

@@ -125,7 +125,7 @@ def lay_out(
     groups = _find_groups(graph, sharing, planned)
     problem = _make_problem(planned, graph.alignment, round_up, groups)
     layout = Layout(graph, times, tuple(storages), rows, problem)
-    if len({operator.stream for operator in graph.operators}) < 2:
+    if not graph.has_streams:
         return layout
     conflicts = Conflicts.of_rows(*steps_of(layout).unsafe_beyond_order())
     problem = _make_problem(planned, graph.alignment, round_up, groups, conflicts)
@@ -138,7 +138,7 @@ def find_storages(graph: Graph) -> list[Storage]:
     The bytes of its tensors may be numbers of any kind, such as `memplan.problem.many.Many`. Graphs
     with several streams or groups are refused.
     """
-    if graph.groups or len({operator.stream for operator in graph.operators}) > 1:
+    if graph.groups or graph.has_streams:
         raise GraphError("the storages of groups and streams are not found without a problem")
     times = lives(graph)
     found = _make_storages(graph, times, Sharing(graph, times, pins=False))

@@ -230,6 +230,11 @@ class Graph:
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def has_streams(self) -> bool:
+        """Whether its operators run on several streams."""
+        return len({operator.stream for operator in self.operators}) > 1
+
     def changed(self, **fields: Any) -> Graph:
         """Return this graph with other fields, from a step that is known to keep it right.
 

@@ -198,7 +198,7 @@ def narrow(
     old = np.array([row_of[origin[at]] for at in rows], dtype=np.int64)
     planned = [storages[at] for at in rows]
     made = Layout(graph, times, tuple(storages), rows, _select(problem, old, planned, graph))
-    if len({operator.stream for operator in graph.operators}) > 1:
+    if graph.has_streams:
         conflicts = Conflicts.of_rows(*steps_of(made).unsafe_beyond_order())
         made = replace(made, problem=_select(problem, old, planned, graph, conflicts))
     return made, old

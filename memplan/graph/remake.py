@@ -53,7 +53,7 @@ def find_remakes(layout: Layout, start: int, end: int) -> tuple[Remake, ...]:
     since.
     """
     graph = layout.graph
-    if len({operator.stream for operator in graph.operators}) > 1 or start >= end:
+    if graph.has_streams or start >= end:
         return ()
     history = _History(layout)
     found = []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from memplan.answer import Step
+from memplan.answer import Claim, Step
 from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer, graph_of
-from memplan.rewrite import Recomputed, find_floor, recompute
+from memplan.rewrite import Recomputed, find_floor, put_in_order, recompute, verify_recompute
+from memplan.sources import Loaded
 
 __all__ = ["Again", "describe_again"]
 
@@ -43,9 +45,11 @@ class Again(Lever):
                 )
             except PlanError:
                 return  # of a smaller goal too
-            if found.gains_nothing or found.share > aim.max_extra + 1e-12:
+            changes = list(found.runs) != sorted(found.runs)
+            if not changes or found.share > aim.max_extra + 1e-12:
                 continue
-            step = Step(self.name, found.peak, found.share, describe_again(found), change=found)
+            words, data = describe_again(found), {"runs": list(found.runs)}
+            step = Step(self.name, found.peak, found.share, words, change=found, data=data)
             yield Candidate(
                 writer.put(variant, found),
                 (*program.steps, step),
@@ -55,6 +59,28 @@ class Again(Lever):
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: the largest operator, whatever runs when."""
         return find_floor(graph_of(program))[0]
+
+    def redo(self, program: Loaded, step: Step) -> Loaded:
+        """See `Lever`."""
+        return put_in_order(program, step.data.get("runs"))
+
+    def list_claims(self, program: Loaded, step: Step, aim: Aim) -> Iterable[Claim]:
+        """See `Lever`."""
+        if isinstance(step.change, Recomputed):
+            yield _Same(program, step.change, aim)
+
+
+@dataclass(frozen=True)
+class _Same:
+    """That a program with re-runs computes what the given one does, and what they cost at least."""
+
+    given: Loaded
+    change: Recomputed
+    aim: Aim
+
+    def verify(self) -> None:
+        """See `memplan.answer.Claim`."""
+        verify_recompute(self.given, self.change, costs=self.aim.costs, spill=self.aim.spill)
 
 
 def describe_again(found: Recomputed) -> str:

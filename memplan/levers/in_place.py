@@ -9,8 +9,9 @@ from memplan.answer import Step
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer
 from memplan.planning import layouts
+from memplan.sources import Loaded, lay_out_again
 
-__all__ = ["InPlace"]
+__all__ = ["InPlace", "list_layouts"]
 
 
 class InPlace(Lever):
@@ -23,14 +24,26 @@ class InPlace(Lever):
         return explain_missing(program)
 
     def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
-        """See `Lever`."""
-        for layout in layouts(program.variant.loaded, in_place=True):
-            if layout.in_place:
-                step = Step(self.name, layout.problem.max_load, words="results over inputs")
-                variant = replace(program.variant, loaded=layout)
-                yield replace(program, variant=variant, steps=(*program.steps, step), plan=None)
+        """See `Lever`: the layout that the program does not have."""
+        yield from list_layouts(program)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: what is live at one time at least in one of the layouts."""
         ways = layouts(program.loaded, in_place=True)
         return min(layout.problem.max_load for layout in ways)
+
+    def redo(self, program: Loaded, step: Step) -> Loaded:
+        """See `Lever`."""
+        return lay_out_again(program, in_place=bool(step.data.get("in_place")))
+
+
+def list_layouts(program: Candidate) -> Iterator[Candidate]:
+    """Yield a program in the other layout: with writes over inputs, or without, if that differs."""
+    given = program.variant.loaded
+    for layout in layouts(given, in_place=True):
+        if layout.in_place != given.in_place:
+            words = f"results {'over' if layout.in_place else 'beside'} inputs"
+            data = {"in_place": layout.in_place}
+            step = Step(InPlace.name, layout.problem.max_load, words=words, data=data)
+            variant = replace(program.variant, loaded=layout)
+            yield replace(program, variant=variant, steps=(*program.steps, step), plan=None)

@@ -6,14 +6,16 @@ makes, in every scenario and every machine, and takes the best; so a lever knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memplan.answer import Step
+from memplan.answer import Claim, Step
+from memplan.base.errors import MemplanError
 from memplan.levers.writers import Variant, Writer
 from memplan.problem.plan import Plan
 from memplan.rewrite.again import Costs
+from memplan.sources import Loaded
 from memplan.sources.loaded import explain_bare
 
 __all__ = ["Aim", "Candidate", "Lever", "explain_missing"]
@@ -95,6 +97,15 @@ class Lever(Protocol):
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """Return bytes that no program which this lever makes goes below, in any plan."""
+        return 0
+
+    def redo(self, program: Loaded, step: Step) -> Loaded:
+        """Return a program with the same done to it, by `step.data`: at another size, or later."""
+        raise MemplanError(f"{self.name} cannot be done to a program again, as at another size")
+
+    def list_claims(self, program: Loaded, step: Step, aim: Aim) -> Iterable[Claim]:
+        """Return what the referee can check of a step: that it is right, and what it proved."""
+        return ()
 
 
 def explain_missing(program: Variant) -> str:

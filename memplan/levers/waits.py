@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memplan.answer import Step
-from memplan.apart import plan_waits
+from memplan.answer import Claim, Step
+from memplan.apart import Waits as Waiting
+from memplan.apart import plan_waits, with_waits
+from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer
+from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["Waits"]
 
@@ -24,8 +27,9 @@ class Waits(Lever):
         missing = explain_missing(program)
         if missing or program.loaded.graph is None:
             return missing
-        streams = {operator.stream for operator in program.loaded.graph.operators}
-        return "" if len(streams) > 1 else "the program has only one stream, so nothing has to wait"
+        if program.loaded.graph.has_streams:
+            return ""
+        return "the program has only one stream, so nothing has to wait"
 
     def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
         """See `Lever`."""
@@ -38,10 +42,23 @@ class Waits(Lever):
             if not found.arcs:
                 continue
             words = f"{len(found.arcs)} waits, {found.lost} pairs of operators in order"
-            step = Step(self.name, found.plan.peak or 0, words=words, change=found)
+            data = {"arcs": [list(arc) for arc in found.arcs]}
+            step = Step(self.name, found.plan.peak or 0, words=words, change=found, data=data)
             variant = replace(program.variant, loaded=found.loaded)
             yield replace(program, variant=variant, steps=(*program.steps, step), plan=found.plan)
 
-    def find_bound(self, program: Variant, made: list[Candidate]) -> int:
-        """See `Lever`: nothing is known of all ways to wait."""
-        return 0
+    def redo(self, program: Loaded, step: Step) -> Loaded:
+        """See `Lever`."""
+        arcs = step.data.get("arcs")
+        if not isinstance(arcs, (list, tuple)) or any(not _is_arc(arc) for arc in arcs):
+            raise PlanError("waits are pairs of operators, by index")
+        return with_waits(lay_out_again(program, in_place=False), [(a, b) for a, b in arcs])
+
+    def list_claims(self, program: Loaded, step: Step, aim: Aim) -> Iterable[Claim]:
+        """See `Lever`."""
+        if isinstance(step.change, Waiting):
+            yield step.change.apart
+
+
+def _is_arc(arc: object) -> bool:
+    return isinstance(arc, (list, tuple)) and [type(end) for end in arc] == [int, int]

@@ -29,16 +29,23 @@ class Machine:
         Of its problem, by row.
     choose
         Says which branch is taken (of how many), and how often a loop runs.
+    memory
+        By address: what others have left there.
     """
 
+    _fresh = count()  # of all machines: values are nowhere else, whoever shares the memory
+
     def __init__(
-        self, layout: Layout, offsets: list[int], choose: Callable[[int, int], int]
+        self,
+        layout: Layout,
+        offsets: list[int],
+        choose: Callable[[int, int], int],
+        memory: dict[int, int] | None = None,
     ) -> None:
         self.graph = layout.graph
         self.choose = choose
         self.reads = 0
-        self._fresh = count()
-        self._memory: dict[int, int] = {}
+        self._memory: dict[int, int] = {} if memory is None else memory
         self._place: dict[int, int] = {}
         self._scratch: dict[int, tuple[int, int]] = {}  # by id: equal operators are two
         busy = (operator for operator in self.graph.walk() if operator.workspace)
