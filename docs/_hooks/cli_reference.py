@@ -3,21 +3,24 @@
 The page `reference/commands.md` says where: its line `<!-- commands -->` becomes a section for each
 command with its arguments and options, as `memplan COMMAND --help` knows them. On any page, a line
 `<!-- options of SOLVER -->` becomes the table of that solver's options, as `memplan solvers SOLVER`
-lists them.
+lists them, and `<!-- notes -->` the table of the codes of notes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 MARK = "<!-- commands -->"
+NOTES = "<!-- notes -->"
 OPTIONS = re.compile(r"^<!-- options of (\w+) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put commands, and options of solvers, where a page asks for them (an event of MkDocs)."""
+    """Put commands, options and notes where a page asks for them (an event of MkDocs)."""
+    markdown = markdown.replace(NOTES, note_table()) if NOTES in markdown else markdown
     markdown = OPTIONS.sub(lambda mark: option_table(mark[1]), markdown)
     return markdown.replace(MARK, commands()) if MARK in markdown else markdown
 
@@ -32,6 +35,14 @@ def option_table(solver: str) -> str:
         if solver != "exact" or name not in prover:
             lines.append(f"| `{name}` | {default} | {says} |")
     return "\n".join(lines)
+
+
+def note_table() -> str:
+    """Return the table of codes of notes, with what the source says beside each."""
+    source = (Path(__file__).parents[2] / "memplan" / "notes.py").read_text(encoding="utf-8")
+    rows = re.findall(r"^    [A-Z_]+ = \"([a-z-]+)\"  # (.+)$", source, re.MULTILINE)
+    lines = ["| code | what happened |", "|---|---|"]
+    return "\n".join(lines + [f"| `{code}` | {says} |" for code, says in rows])
 
 
 def commands() -> str:

@@ -19,6 +19,7 @@ import memplan as mp
 import memplan.cli
 import memplan_lab.cli
 from memplan.cli import output
+from memplan.notes import Code
 from memplan.solvers import registry
 
 pytestmark = pytest.mark.slow
@@ -146,14 +147,11 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_the_guide_names_every_command() -> None:
-    """Tests that docs/cli.md, which says what commands are for, leaves none out."""
+    """Tests that docs/cli.md, which says what commands are for, leaves none of ours out."""
     guide = (DOCS / "cli.md").read_text()
-    ours, laboratory = guide.split("\n## memplan-lab\n")
     for program, word in (each.split() for each in COMMANDS if each.count(" ") == 1):
         if program == "memplan":
-            assert re.search(rf"^memplan {word}\b(?!-)", ours, re.MULTILINE), word
-        else:
-            assert re.search(rf"^\| .*`{word}\b(?!-)", laboratory, re.MULTILINE), word
+            assert re.search(rf"^memplan {word}\b(?!-)", guide, re.MULTILINE), word
 
 
 def test_the_guide_has_the_exit_codes() -> None:
@@ -207,6 +205,14 @@ def test_each_solver_of_the_core_has_a_table_of_its_options(site: Site) -> None:
     table = hook("cli_reference").option_table("exact").splitlines()
     assert "| `nogoods` | on | remember refuted subproblems and compare by dominance |" in table
     assert not any(row.startswith("| `learning`") for row in table)
+
+
+def test_the_site_lists_every_code_of_notes() -> None:
+    """Tests that each code has a sentence beside it, and that a page asks for the table."""
+    reference = hook("cli_reference")
+    told = re.findall(r"^\| `(.+)` \| .+ \|$", reference.note_table(), re.MULTILINE)
+    assert told == list(Code)
+    assert reference.NOTES in (DOCS / "sources.md").read_text()
 
 
 def test_the_study_switches_off_what_there_is() -> None:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "sources-audit.md"
 FILES = Path(__file__).parent / "sources_audit"
+AUDIT = runpy.run_path(str(ROOT / "docs" / "_hooks" / "audit.py"))
 STATES = ("yes", "other name", "partly", "no")
 NEEDED = (
     *("torch", "matplotlib", "distributed", "pyarrow", "highspy", "ortools", "lightgbm"),
@@ -63,11 +64,18 @@ class Item:
 
 
 def read_items() -> list[Item]:
-    """Return the lines of all lists, which stand behind headings `### DOCUMENT: STATE`."""
+    """Return the lines of all lists, and the items that the site lists with a command.
+
+    Lists stand behind headings `### DOCUMENT: STATE`, and a mark stands for items of a document.
+    """
     items = []
     document = state = ""
-    for number, line in enumerate(PAGE.read_text().splitlines(), 1):
-        if line.startswith("### "):
+    page = PAGE.read_text()
+    for number, line in enumerate(page.splitlines(), 1):
+        if mark := AUDIT["MARK"].fullmatch(line):
+            shown = AUDIT["shown_items"](mark[1], page)
+            items += [Item(mark[1], number, name, "yes", by) for name, by in shown.items()]
+        elif line.startswith("### "):
             document, _, state = line.removeprefix("### ").rpartition(": ")
         elif line.startswith("- "):
             name, _, says = line.removeprefix("- ").partition(": ")

@@ -25,7 +25,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tutorials/tflite-micro.md": ("tflite_micro", "flatbuffers", "pyopen_wakeword"),
     "tutorials/executorch.md": ("torch", "executorch"),
     "tutorials/pytorch-slab.md": ("torch",),
-    "tutorials/streams.md": ("torch",),
     "tutorials/half-the-memory.md": ("torch",),
     "benchmarks-slab.md": ("torch",),
     "slab.md": ("torch",),

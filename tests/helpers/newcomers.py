@@ -57,7 +57,7 @@ NEWCOMERS = {
         ),
         (
             "docs/tutorials/pytorch-slab.md",
-            "docs/tutorials/streams.md",
+            "docs/streams.md",
             "docs/tutorials/executorch.md",
         ),
     ),

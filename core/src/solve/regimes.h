@@ -1,5 +1,5 @@
 // What `auto` does with a problem, by its size and its constraints, and the limits of its turns.
-// docs/algorithms/auto.md shows both tables; core/tests/test_solve.cpp compares it with them.
+// docs/algorithms/auto.md shows the table of regimes; core/tests/test_solve.cpp compares them.
 #pragma once
 
 #include <cstdint>
