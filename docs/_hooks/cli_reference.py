@@ -39,7 +39,9 @@ def option_table(solver: str) -> str:
 
 def note_table() -> str:
     """Return the table of codes of notes, with what the source says beside each."""
-    source = (Path(__file__).parents[2] / "memplan" / "notes.py").read_text(encoding="utf-8")
+    from memplan.base import notes
+
+    source = Path(notes.__file__).read_text(encoding="utf-8")
     rows = re.findall(r"^    [A-Z_]+ = \"([a-z-]+)\"  # (.+)$", source, re.MULTILINE)
     lines = ["| code | what happened |", "|---|---|"]
     return "\n".join(lines + [f"| `{code}` | {says} |" for code, says in rows])

@@ -18,8 +18,8 @@ from docs_site import Site, build
 import memplan as mp
 import memplan.cli
 import memplan_lab.cli
+from memplan.base.notes import Code
 from memplan.cli import output
-from memplan.notes import Code
 from memplan.solvers import registry
 
 pytestmark = pytest.mark.slow
