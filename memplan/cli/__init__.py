@@ -32,9 +32,6 @@ running.add_root(app)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code.
 
-    Parameters
-    ----------
-    arguments
-        Without the program's name; `None` takes those of the process.
+    The arguments are without the program's name; `None` takes those of the process.
     """
     return running.run(app, "memplan", arguments)

@@ -67,20 +67,7 @@ def run(
 ) -> None:
     """Plan within a capacity, print what sharing costs, and write what is asked for.
 
-    Parameters
-    ----------
-    loaded
-        What is planned.
-    sharing
-        The options.
-    out
-        Where the plan goes.
-    as_json, quiet
-        What is printed.
-    threads
-        Refused, as the search has one thread.
-    **search
-        As `memplan.plan_apart`.
+    Threads are refused, as the search has one; `search` are arguments of `memplan.plan_apart`.
     """
     if threads is not None:
         raise typer.BadParameter(

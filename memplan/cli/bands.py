@@ -80,13 +80,7 @@ def command(
 
 
 def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
-    """Return a model, and what is known of its operators.
-
-    Raises
-    ------
-    MemplanError
-        If the file has no operators that say which rows they need, or cannot be read.
-    """
+    """Return a model, and what is known of its operators: they say which rows they need."""
     from memplan.base.errors import MemplanError
     from memplan.graph.pictures import UNKNOWN_ROWS
     from memplan.runtimes.choosing import choose_writer

@@ -22,10 +22,7 @@ SETTLED = frozenset({"block-limit"})  # the codes of notes of an input that bloc
 
 
 def plan(loaded: Loaded, limit: int, folder: str | None, **search: Any) -> Blocks:
-    """Plan blocks of at most so many bytes, if the folder can hold their plans.
-
-    Parameters, and errors, are those of `report` and `memplan.plan_blocks`.
-    """
+    """Plan blocks of at most so many bytes, if the folder can hold their plans."""
     output.check_folder(folder)
     reading.require_unit(limit, loaded)
     from memplan.memories import plan_blocks
@@ -36,17 +33,7 @@ def plan(loaded: Loaded, limit: int, folder: str | None, **search: Any) -> Block
 def report(
     found: Blocks, loaded: Loaded, folder: str | None, *, as_json: bool, quiet: bool
 ) -> None:
-    """Print what blocks need, and write a plan for each.
-
-    Parameters
-    ----------
-    found, loaded
-        The blocks of an input.
-    folder
-        Where the plan of each block goes, as "block-N.plan.json".
-    as_json, quiet
-        What is printed.
-    """
+    """Print what blocks need, and write their plans into the folder as "block-N.plan.json"."""
     from memplan import formats
     from memplan.formats.json import write_plan
 

@@ -46,13 +46,7 @@ _FORMATS = {
 
 
 def parse_growth(text: str) -> Fraction | int:
-    """Read `1%` or `0.5 %` as a share, and `4KiB` or `0` as bytes.
-
-    Raises
-    ------
-    typer.BadParameter
-        For anything else.
-    """
+    """Read `1%` or `0.5 %` as a share, and `4KiB` or `0` as bytes."""
     if not text.rstrip().endswith("%"):
         try:
             size = options.parse_bytes(text)

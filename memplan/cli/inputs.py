@@ -33,12 +33,7 @@ def is_copy(path: str) -> bool:
 def keep(context: typer.Context, path: str | None) -> str | None:
     """Return a file that can be read again: the one of this path, or a copy until the end.
 
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or is too large to keep.
-    MemplanError
-        If its name is empty, which would be the folder of the command.
+    An empty name is refused, as it would be the folder of the command.
     """
     if path is not None:
         output.require_name(path, "an input")

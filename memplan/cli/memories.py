@@ -80,13 +80,7 @@ class Memories:
             )
 
     def parse(self) -> tuple[tuple[Memory, ...], dict[str, Any]]:
-        """Return the memories, and what else is asked, as arguments of `memplan.assign`.
-
-        Raises
-        ------
-        typer.BadParameter, MemplanError
-            In one sentence.
-        """
+        """Return the memories, and what else is asked, as arguments of `memplan.assign`."""
         from memplan.memories.text import parse_memories, parse_reads
 
         allowed: dict[str, list[str]] = {}
@@ -117,20 +111,8 @@ def run(
 ) -> None:
     """Assign the buffers of a program to memories, print where they are, and write the plans.
 
-    Parameters
-    ----------
-    input
-        The file of the program.
-    model, limits, memories
-        As options of the command.
-    folder
-        Where the plan of each memory goes, as "NAME.plan.json".
-    board
-        Where a TFLite model will run, if not on this machine.
-    top
-        How many buffers to list.
-    as_json, quiet
-        What is printed.
+    The plan of each memory goes into the folder as "NAME.plan.json"; `top` buffers are listed. The
+    board is where a TFLite model will run, if not on this machine.
     """
     given, asked = memories.parse()
     output.check_folder(folder)
@@ -273,13 +255,7 @@ def refuse_alone(plan: Plan, path: str) -> None:
 
 
 def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: bool) -> None:
-    """Check the plans of all memories in a folder; say why, and exit with 1, if one is wrong.
-
-    Raises
-    ------
-    FormatError
-        For a plan that says wrongly what its memory is, or what moves.
-    """
+    """Check the plans of all memories in a folder; say why, and exit with 1, if one is wrong."""
     from memplan.base.errors import FormatError, PlanError
     from memplan.memories.accesses import list_accesses, sum_bytes
     from memplan.memories.text import parse_memories, parse_reads
@@ -317,13 +293,7 @@ def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: 
 
 
 def _read_reads(plans: Mapping[str, Plan]) -> list[str]:
-    """Return how often operators read, as the plans of all memories say it.
-
-    Raises
-    ------
-    FormatError
-        If it is no list of texts, or not the same in all.
-    """
+    """Return how often operators read, as the plans of all memories say it, which have to agree."""
     from memplan.base.errors import FormatError
 
     found: Any = None
@@ -337,13 +307,7 @@ def _read_reads(plans: Mapping[str, Plan]) -> list[str]:
 
 
 def _read_stretches(path: str, plan: Plan) -> list[Stretch]:
-    """Return when a plan holds pieces of buffers of other memories.
-
-    Raises
-    ------
-    FormatError
-        If it does not say that as `make_plans` does.
-    """
+    """Return when a plan holds pieces of buffers of other memories, as `make_plans` says it."""
     from memplan.base.errors import FormatError
     from memplan.memories import Stretch
 

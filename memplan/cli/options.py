@@ -37,11 +37,6 @@ def parse_bytes(text: str) -> int:
     """Read `1048576`, `0x100000`, `1MiB`, `1.5K`, `1MB`.
 
     KiB, MiB, ... and K, M, ... are powers of 1024; KB, MB, ... are powers of 1000.
-
-    Raises
-    ------
-    typer.BadParameter
-        For what is not a whole number of bytes.
     """
     from memplan.base.errors import MemplanError
     from memplan.base.sizes import parse_size
@@ -53,13 +48,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_share(text: str) -> float:
-    """Read `10%` or `0.1`.
-
-    Raises
-    ------
-    typer.BadParameter
-        For what is not a share, or less than nothing.
-    """
+    """Read `10%` or `0.1`; not less than nothing."""
     number, percent, rest = text.strip().partition("%")
     try:
         share = float(number) / (100 if percent else 1)
@@ -71,13 +60,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_seconds(text: str) -> float:
-    """Read a positive number of seconds.
-
-    Raises
-    ------
-    typer.BadParameter
-        For anything else, `nan` and `inf` included.
-    """
+    """Read a positive number of seconds, which is not `nan` or `inf`."""
     try:
         value = float(text)
     except ValueError:
@@ -88,13 +71,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_counts(text: str, option: str) -> list[int]:
-    """Read `100,1000`.
-
-    Raises
-    ------
-    typer.BadParameter
-        For anything else; the message names the option.
-    """
+    """Read `100,1000`; the error names the option."""
     counts = text.split(",")
     if not all(count.strip().isascii() and count.strip().isdigit() for count in counts):
         raise typer.BadParameter(
@@ -294,12 +271,7 @@ class Constraints:
     def add_to(self, loaded: Loaded) -> Loaded:
         """Return an input with the reserved addresses and the pins; not with the capacity.
 
-        Raises
-        ------
-        InfeasibleError
-            If an offset in the input lies on addresses that are reserved.
-        typer.BadParameter, ProblemError
-            For wrong values.
+        An offset in the input that lies on reserved addresses is an `InfeasibleError`.
         """
         from memplan.base.errors import InfeasibleError, ProblemError
 

@@ -91,13 +91,7 @@ def exit_on_broken_pipe() -> NoReturn:
 
 
 def report_unwritten(error: OSError) -> int:
-    """Say that the results cannot be written; return the exit code.
-
-    Raises
-    ------
-    OSError
-        If the error is about something else.
-    """
+    """Say that the results cannot be written, and return the exit code; raise any other error."""
     if error.errno not in _NO_ROOM:
         raise error
     _drop(sys.stdout)
@@ -114,14 +108,7 @@ def _drop(stream: TextIO) -> None:
 def check_output(path: str | None, *inputs: str) -> None:
     """Refuse an output file that could not be written, before the work and not after it.
 
-    It may be in a folder that is made when the file is written.
-
-    Raises
-    ------
-    FormatError
-        If it is one of the inputs, a folder, or in a folder where nothing can be written.
-    MemplanError
-        If its name is empty.
+    It may be in a folder that is made when the file is written, but not be one of the inputs.
     """
     if path is None:
         return
@@ -155,17 +142,8 @@ def _check_room(path: str, what: str) -> None:
 def check_suffix(path: str | None, kinds: Mapping[str, str]) -> None:
     """Refuse an output file whose name ends like a file of another kind, before the work.
 
-    A name without a suffix, and a pipe or a device, may be of any kind.
-
-    Parameters
-    ----------
-    kinds
-        What each suffix stands for, in words.
-
-    Raises
-    ------
-    FormatError
-        For another suffix; the sentence has all of them.
+    A name without a suffix, and a pipe or a device, may be of any kind. `kinds` has what each
+    suffix stands for, in words; the error has all of them.
     """
     if path is None or (os.path.exists(path) and not os.path.isfile(path)):
         return
@@ -189,20 +167,7 @@ def tell_written(*paths: str | None) -> None:
 
 
 def check_outputs(outputs: Mapping[str, str | None], *inputs: str) -> None:
-    """Refuse output files as `check_output` does, and one file for two options.
-
-    Parameters
-    ----------
-    outputs
-        The file of each option, by its name.
-    inputs
-        See `check_output`.
-
-    Raises
-    ------
-    FormatError, typer.BadParameter
-        In one sentence.
-    """
+    """Refuse output files, by option, as `check_output` does, and one file for two options."""
     known: dict[str, str] = {}
     for option, path in outputs.items():
         check_output(path, *inputs)
@@ -221,17 +186,7 @@ def exit_code(plan: Plan, interrupted: bool) -> int:
 
 
 def check_folder(path: str | None) -> None:
-    """Make sure before the work that several files can go into a folder, which may be new.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is a file, or named like one.
-    FormatError
-        If it cannot be made.
-    MemplanError
-        If its name is empty.
-    """
+    """Make sure before the work that several files can go into a folder, which may be new."""
     if path is None:
         return
     require_name(path, "an output")
@@ -244,13 +199,7 @@ def check_folder(path: str | None) -> None:
 
 
 def refuse_given(options: Mapping[str, bool], why: str) -> None:
-    """Refuse options: by name, whether each is given.
-
-    Raises
-    ------
-    typer.BadParameter
-        For the first that is given, with the sentence `why`.
-    """
+    """Refuse the first option that is given, with the sentence `why`."""
     for option, is_given in options.items():
         if is_given:
             raise typer.BadParameter(why, param_hint=f"'{option}'")
@@ -259,12 +208,7 @@ def refuse_given(options: Mapping[str, bool], why: str) -> None:
 def choose_drawing(path: str | None, *inputs: str, solvers: Iterable[str] = ()) -> str | None:
     """Return whether a suffix asks for a page, or for which kind of picture, before the work.
 
-    Raises
-    ------
-    FormatError
-        For a suffix of neither.
-    MissingExtraError
-        If a library is missing that draws it, or reads the inputs.
+    Libraries that draw it, or read the inputs, have to be there.
     """
     if path is None:
         check_libraries(*inputs, solvers=solvers)
@@ -287,14 +231,8 @@ def choose_drawing(path: str | None, *inputs: str, solvers: Iterable[str] = ()) 
 def check_libraries(*inputs: str, extras: Iterable[str] = (), solvers: Iterable[str] = ()) -> None:
     """Refuse what needs libraries that are not there, before the work: all in one sentence.
 
-    Parameters
-    ----------
-    inputs
-        Files that will be read.
-    extras
-        What else is needed.
-    solvers
-        Which solvers will be called; one that does not exist is refused too.
+    Inputs are files that will be read, solvers will be called (one that does not exist is refused
+    too), and extras are what else is needed.
     """
     from memplan.base.extras import check
     from memplan.solvers import registry

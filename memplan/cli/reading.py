@@ -28,15 +28,7 @@ _PLAIN, _NONE = options.Model(), options.Constraints()
 
 
 def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Measured]:
-    """Run a program for `--measure`; the input gets a note if the run held more than is planned.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is none, or other tensors are planned than PyTorch allocates.
-    FormatError
-        If there is a note, and notes are errors.
-    """
+    """Run a program for `--measure`; the input gets a note if the run held more than is planned."""
     hint = "'--measure'"
     if loaded.source != "torch":
         raise typer.BadParameter(
@@ -55,13 +47,7 @@ def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Me
 def ask_runtime(
     loaded: Loaded, path: str, model: options.Model, board: Board | None = None
 ) -> tuple[Loaded, tuple[Figure, ...]]:
-    """Ask the format's own runtime, if it is installed, what it needs and what it refuses.
-
-    Raises
-    ------
-    FormatError
-        If it says anything that is a note, and notes are errors.
-    """
+    """Ask the format's own runtime, if it is installed, what it needs and what it refuses."""
     if loaded.graph is None:
         return loaded, ()
     from memplan.sources import measuring
@@ -122,13 +108,7 @@ def read_input(
 
 
 def require_unit(size: int | None, *programs: Loaded) -> None:
-    """Ask for the unit of a size that is absurdly little for programs, before the work.
-
-    Raises
-    ------
-    MemplanError
-        As `memplan.base.sizes.require_unit`, which has the rule.
-    """
+    """Ask for the unit of a size that is absurdly little for programs, before the work."""
     from memplan.base import sizes
 
     largest = (int(each.problem.size.max(initial=0)) for each in programs)
@@ -136,13 +116,7 @@ def require_unit(size: int | None, *programs: Loaded) -> None:
 
 
 def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
-    """Return a program in the order that a plan of `memplan plan --order` says, if it says one.
-
-    Raises
-    ------
-    GraphError, PlanError
-        As `memplan.rewrite.put_in_order`.
-    """
+    """Return a program in the order that a plan of `memplan plan --order` says, if it says one."""
     if "order" not in plan.stats:
         return loaded
     from memplan.rewrite import put_in_order
@@ -159,13 +133,7 @@ _PARTS: Final = {
 
 
 def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
-    """Return the plans in a folder by path, and which they are: a key of `_PARTS`.
-
-    Raises
-    ------
-    FormatError
-        If there is none, or if they are not all of one kind.
-    """
+    """Return the plans in a folder by path, and which they are: a key of `_PARTS`."""
     from memplan import formats
     from memplan.base.errors import FormatError
 
@@ -197,13 +165,7 @@ def find_plan(path: str) -> Plan | None:
 
 
 def refuse_notes(path: str, notes: Sequence[Note]) -> None:
-    """Make an error of what was assumed or left out, as `--strict` asks.
-
-    Raises
-    ------
-    FormatError
-        If there is any note.
-    """
+    """Make an error of what was assumed or left out, as `--strict` asks."""
     from memplan.base.errors import FormatError
     from memplan.view.units import plural
 

@@ -18,21 +18,11 @@ __all__ = ["open_log"]
 
 @contextmanager
 def open_log(path: str) -> Iterator[Callable[[Round], None]]:
-    """Open a file for a trace; a file of this name is replaced.
+    """Open a file for a trace; yield a function that writes a round as one line, at once.
 
-    Unlike an output it is not written all at once, so that it shows what a search did which still
-    runs, or was killed.
-
-    Yields
-    ------
-    Callable
-        Writes one round as one line, at once. It raises `FormatError` if it cannot, which ends the
-        search.
-
-    Raises
-    ------
-    FormatError
-        If nothing can be written there.
+    A file of this name is replaced. Unlike an output it is not written all at once, so that it
+    shows what a search did which still runs, or was killed. The function raises a `FormatError` if
+    it cannot write, which ends the search.
     """
     with ExitStack() as stack:
         with writing(path):

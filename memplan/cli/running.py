@@ -80,10 +80,7 @@ class Command(_PlainHelp, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read a command line.
 
-        Raises
-        ------
-        typer.BadParameter
-            If an option for one value occurs twice, so that one of them would be lost.
+        An option for one value that occurs twice is refused, as one of the values would be lost.
         """
         args = _rename_options(args)
         seen = set()
@@ -269,16 +266,9 @@ def _root(
 
 
 def run(app: typer.Typer, program: str, arguments: Sequence[str] | None) -> int:
-    """Run one command; return its exit code.
+    """Run one command of a program; return its exit code.
 
-    Parameters
-    ----------
-    app
-        The commands.
-    program
-        Its name, for messages.
-    arguments
-        Without the program's name; `None` takes those of the process.
+    The arguments are without the program's name; `None` takes those of the process.
     """
     if sys.stdout is None:  # the caller closed it and wants no results
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open to the end)

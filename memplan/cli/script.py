@@ -25,13 +25,7 @@ _INPUT = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18})*)(?::([a-z0-9_]+))?", re.ASCI
 
 
 def parse_target(text: str) -> tuple[str, str]:
-    """Split `script.py:make_model` into the file and the function.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is not of this form.
-    """
+    """Split `script.py:make_model` into the file and the function."""
     path, _, name = text.rpartition(":")
     if not path or not name.isidentifier():
         raise typer.BadParameter(f"{text!r} is not SCRIPT:FUNCTION, such as net.py:make_model")
@@ -39,17 +33,9 @@ def parse_target(text: str) -> tuple[str, str]:
 
 
 class Script:
-    """A Python file, run as a module of its own.
+    """A Python file, run as a module of its own; if it raises, the error has the line that did.
 
-    Parameters
-    ----------
-    path
-        The file. Its folder is where it imports from, as if Python had been started with it.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or raises; with the line that did.
+    It imports from its folder, as if Python had been started with it.
     """
 
     def __init__(self, path: str) -> None:
@@ -69,11 +55,6 @@ class Script:
 
         The inputs are `None` if the function returns only a model. The last is the module that a
         training step trains, or `None`.
-
-        Raises
-        ------
-        FormatError
-            If there is no such function, it raises, or it returns no model.
         """
         make = getattr(self._module, name, None)
         if make is None:
@@ -126,11 +107,6 @@ def make_tensor(text: str) -> Any:
     """Make an input for a model: `1x3x224x224`, `1x128:int64`.
 
     Floats are random, always the same; whole numbers are 0, which is an index of anything.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is not of this form.
     """
     torch = require("torch", extra="torch")
     match = _INPUT.fullmatch(text.strip())

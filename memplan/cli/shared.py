@@ -30,21 +30,8 @@ def verify(
 ) -> None:
     """Check the plans in a folder as one arena; say why, and exit with 1, if one is wrong.
 
-    Parameters
-    ----------
-    inputs
-        The programs. Of those that are not given, only the places of their buffers are checked.
-    folder, plans
-        With a plan of each program.
-    model, board
-        How programs are read.
-    capacity
-        Of the arena.
-
-    Raises
-    ------
-    typer.BadParameter
-        If an input is none of the programs.
+    Of programs that are not among the inputs, only the places of their buffers are checked. The
+    capacity is of the arena.
     """
     from memplan.base.errors import PlanError
 
@@ -145,13 +132,7 @@ def _choose(
 
 
 def _settle(loaded: Loaded, plan: Plan, in_place: bool) -> Tenant:
-    """Return a program with its plan, states among them, if the referee accepts it by itself.
-
-    Raises
-    ------
-    PlanError
-        As `memplan.planning.layout_of`.
-    """
+    """Return a program with its plan, states among them, if the referee accepts it by itself."""
     from memplan.planning import layout_of, place_states
     from memplan.referee import Tenant
 

@@ -79,18 +79,8 @@ def run(
 ) -> None:
     """Plan programs in one arena, print what that needs, and write a plan for each.
 
-    Parameters
-    ----------
-    inputs
-        The files of the programs.
-    model, capacity, search, shared
-        As options of the command; the capacity is of the arena.
-    folder
-        Where the plan of each program goes, as "NAME.plan.json".
-    board
-        Where the programs will run, if not on this machine.
-    as_json, quiet
-        What is printed.
+    The plan of each program goes into the folder as "NAME.plan.json"; the capacity is of the arena,
+    and the board is where the programs will run, if not on this machine.
     """
     output.check_folder(folder)
     pairs = shared.pairs()

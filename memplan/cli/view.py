@@ -41,24 +41,12 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is drawn.
-
-    Attributes
-    ----------
-    path
-        Of the input.
-    loaded
-        The input.
-    plans
-        Of its problem, by name.
-    recordings
-        Runs, by name: their own plans are those of their own problems.
-    """
+    """What is drawn."""
 
     path: str
     loaded: Loaded
-    plans: dict[str, Plan]
-    recordings: dict[str, Loaded]
+    plans: dict[str, Plan]  # of its problem, by name
+    recordings: dict[str, Loaded]  # runs, by name: their own plans are those of their own problems
 
 
 def command(
@@ -214,13 +202,7 @@ def _read(
 
 
 def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[str, Loaded]:
-    """Return runs by their files, all of which say where their buffers lay.
-
-    Raises
-    ------
-    FormatError
-        If one does not.
-    """
+    """Return runs by their files, all of which say where their buffers lay."""
     from memplan.base.errors import FormatError
     from memplan.view.recorded import find_recorded
 
