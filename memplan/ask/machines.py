@@ -52,24 +52,14 @@ class Search:
 
 
 class Placed(NamedTuple):
-    """What a machine made of a problem.
+    """What a machine made of a problem."""
 
-    Attributes
-    ----------
-    places
-        Of each place: its name, what lies there, and where. One without a name is the arena.
-    axes
-        What was minimised, in order of importance.
-    claims
-        What the referee checks beyond that each plan is valid.
-    parts
-        The parts of the programs, where an engine made them; otherwise they are split.
-    """
-
+    # Of each place: its name, what lies there, and where. One without a name is the arena.
     places: tuple[tuple[str, Problem, Plan], ...]
-    axes: tuple[Axis, ...]
-    claims: tuple[Claim, ...] = ()
+    axes: tuple[Axis, ...]  # what was minimised, in order of importance
+    claims: tuple[Claim, ...] = ()  # what the referee checks beyond that each plan is valid
     notes: tuple[Note, ...] = ()
+    # The parts of the programs, where an engine made them; otherwise they are split.
     parts: tuple[Part, ...] = ()
     detail: Any = None
 

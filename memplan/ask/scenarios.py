@@ -29,53 +29,29 @@ _SLASH: Final = "/"  # between a program and its buffer, in ids of several progr
 
 @dataclass(frozen=True)
 class Joint:
-    """Programs as one problem.
+    """Programs as one problem."""
 
-    Attributes
-    ----------
-    problem
-        All of them, without a capacity.
-    programs
-        Each by name, with what is placed of it.
-    find_accesses
-        Returns by row what is read and written, in bytes, and when; given how often operators read.
-    kept
-        By row: whether it stays where it is from run to run.
-    axes
-        What the scenario found by itself, behind those of the machine.
-    claims
-        What the referee can check of the joining.
-    joined
-        The programs in turn, which one arena places in a way of its own; else `None`.
-    found
-        The envelope of all sizes, which comes with a plan of one arena; else `None`.
-    pairs
-        Of programs that may run at the same time, by number.
-    names
-        By name of a tensor that lies in the buffer of another one: the id of that buffer.
-    """
-
-    problem: Problem
+    problem: Problem  # all of them, without a capacity
+    # Each by name, with what is placed of it.
     programs: tuple[tuple[str, Problem, tuple[str, ...]], ...]
+    # Returns by row what is read and written, in bytes, and when; given how often operators read.
     find_accesses: Callable[[Reads | None], list[tuple[Access, ...]]]
-    kept: tuple[bool, ...]
+    kept: tuple[bool, ...]  # by row: whether it stays where it is from run to run
     notes: tuple[Note, ...] = ()
-    axes: tuple[Axis, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    axes: tuple[Axis, ...] = ()  # what the scenario found by itself, behind those of the machine
+    claims: tuple[Claim, ...] = ()  # what the referee can check of the joining
+    # The programs in turn, which one arena places in a way of its own.
     joined: Joined | None = None
+    # The envelope of all sizes, which comes with a plan of one arena.
     found: Envelope | None = None
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()  # of programs that may run at the same time, by number
+    # By name of a tensor that lies in the buffer of another one: the id of that buffer.
     names: Mapping[str, str] = field(default_factory=dict)
 
     def split(self, place: str, problem: Problem, plan: Plan) -> list[Part]:
-        """Return the parts that the programs have of what lies in one place.
+        """Return the parts that the programs have of what lies in one place; "" is the one arena.
 
-        Parameters
-        ----------
-        place
-            Its name; empty for the one arena.
-        problem, plan
-            What lies there; ids are those of the joint problem, or of pieces of its buffers.
+        Ids are those of the joint problem, or of pieces of its buffers.
         """
         if len(self.programs) == 1:
             name = self.programs[0][0]
@@ -184,24 +160,15 @@ def _list_names(begin: str, loaded: Loaded) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class InTurn(Scenario):
-    """Several programs run one after another, in any order.
-
-    Attributes
-    ----------
-    keep, overlap
-        See `memplan.together.plan_together`.
-    often
-        By name of a program: how often it runs while the others run once.
-    search
-        `threads` and `seed` of `memplan.solve`.
-    plan_first
-        Whether each program is planned by itself, to compare; not where many sizes are joined.
-    """
+    """Several programs run one after another, in any order (`memplan.together.plan_together`)."""
 
     keep: tuple[str, ...] = ()
     overlap: tuple[tuple[str, str], ...] = ()
+    # By name of a program: how often it runs while the others run once.
     often: Mapping[str, int] = field(default_factory=dict)
+    # `threads` and `seed` of `memplan.solve`.
     search: Mapping[str, Any] = field(default_factory=dict)
+    # Whether each program is planned by itself, to compare; not where many sizes are joined.
     plan_first: bool = True
     _alone: dict[int, Program] = field(default_factory=dict, repr=False, compare=False)
 
@@ -291,28 +258,17 @@ def _list_kept(program: Program) -> list[bool]:
 
 @dataclass(frozen=True)
 class AtSizes(Scenario):
-    """Programs of which each run has one of many sizes; one plan is for all of them.
+    """Programs of which each run has one of many sizes; one plan is for all of them."""
 
-    Attributes
-    ----------
-    sizes, where, read_all
-        See `memplan.envelopes.envelope`.
-    source
-        The program as `envelope` reads it, if there is one, as it is; `None` for others.
-    read
-        Returns the programs, as the levers left them, at sizes of the dimensions.
-    inner
-        What runs when at each size.
-    search
-        `nodes`, `threads` and `seed` of each plan.
-    """
-
+    # As `memplan.envelopes.envelope` has them, with `where` and `read_all`.
     sizes: Mapping[str, Values]
     where: tuple[str, ...]
+    # Returns the programs, as the levers left them, at sizes of the dimensions.
     read: Callable[[Mapping[str, int]], Sequence[tuple[str, Loaded]]]
-    inner: Scenario
-    source: Any = None
+    inner: Scenario  # what runs when at each size
+    source: Any = None  # the program as `envelope` reads it, if there is one, as it is
     read_all: bool = False
+    # `nodes`, `threads` and `seed` of each plan.
     search: Mapping[str, Any] = field(default_factory=dict)
 
     def join(self, programs: Sequence[tuple[str, Loaded]], budget: SharedBudget) -> Joint:

@@ -50,12 +50,6 @@ def _list_refused(ideas: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_pairs(ideas: Iterable[str]) -> None:
-    """Refuse a question of which two ideas do not combine.
-
-    Raises
-    ------
-    MemplanError
-        With the reason of the first such pair.
-    """
+    """Refuse ideas of which two do not combine, with the reason of the first such pair."""
     for reason in _list_refused(ideas):
         raise MemplanError(f"{reason}; leave one of them out")
