@@ -374,10 +374,7 @@ class Run:
     def _drop_different(self) -> bool:
         """Leave out the drafts that would be chosen while their outputs differ, if they may not.
 
-        Returns
-        -------
-        bool
-            Whether there was one.
+        Return whether there was one.
         """
         found = False
         while self._exact and (best := self._choose()).repeats_work:
