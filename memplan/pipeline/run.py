@@ -391,20 +391,20 @@ class Run:
         best = self._choose()
         comparison = self._compare(best) if best.repeats_work else None
         return Arranged(
-            self._writer.name,
-            self._given,
-            plain,
-            best,
-            tuple(self._steps),
-            self._found,
-            self._frontier,
-            comparison,
-            self._writer.has_runtime,
-            self._capacity,
-            time.perf_counter() - self._begun,
-            tuple(self.drafts),
-            is_stopped(),
-            self._different,
+            name=self._writer.name,
+            given=self._given,
+            plain=plain,
+            best=best,
+            steps=tuple(self._steps),
+            order=self._found,
+            frontier=self._frontier,
+            comparison=comparison,
+            has_runtime=self._writer.has_runtime,
+            capacity=self._capacity,
+            seconds=time.perf_counter() - self._begun,
+            drafts=tuple(self.drafts),
+            interrupted=is_stopped(),
+            different=self._different,
         )
 
     def _choose(self) -> Draft:

@@ -247,17 +247,19 @@ class _Reader(Fields):
         blocks = self.objects(row.get("blocks") or [], f"{where}.blocks", _BLOCK)
         outputs = self.names(row.get("outputs"), f"{where}.outputs")
         return Operator(
-            self.text(row, "name", where),
-            self.text(row, "type", where),
-            self.names(row.get("inputs"), f"{where}.inputs"),
-            outputs,
-            self.whole(row, "stream", where, 0),
-            self.whole(row, "workspace", where, 0),
-            self.pairs(row.get("in_place"), f"{where}.in_place"),
-            tuple(self.block(b, f"{where}.blocks[{at}]", depth) for at, b in enumerate(blocks)),
-            self.scalar(row.get("loop"), f"{where}.loop", bool) or False,
-            self.text(row, "module", where),
-            self.text(row, "line", where),
+            name=self.text(row, "name", where),
+            type=self.text(row, "type", where),
+            inputs=self.names(row.get("inputs"), f"{where}.inputs"),
+            outputs=outputs,
+            stream=self.whole(row, "stream", where, 0),
+            workspace=self.whole(row, "workspace", where, 0),
+            in_place=self.pairs(row.get("in_place"), f"{where}.in_place"),
+            blocks=tuple(
+                self.block(b, f"{where}.blocks[{at}]", depth) for at, b in enumerate(blocks)
+            ),
+            loop=self.scalar(row.get("loop"), f"{where}.loop", bool) or False,
+            module=self.text(row, "module", where),
+            line=self.text(row, "line", where),
             **self.rows(row, where, outputs),
             macs=self.whole(row, "macs", where, 0),
         )

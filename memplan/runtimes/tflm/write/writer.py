@@ -233,20 +233,20 @@ class TfliteMicro(Writer):
         else:
             saves_nothing = arena >= given_arena
         applied = Applied(
-            self._out,
-            planned.plan,
-            layout,
-            tuple(offsets),
-            self._before,
-            after,
-            None if self._capacity is None else arena,
-            how,
-            unknown,
-            saves_nothing,
-            sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
-            sum(map(len, find_folded(stored).values())),
-            sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
-            notes,
+            path=self._out,
+            plan=planned.plan,
+            layout=layout,
+            offsets=tuple(offsets),
+            before=self._before,
+            after=after,
+            arena=None if self._capacity is None else arena,
+            how=how,
+            unknown=unknown,
+            saves_nothing=saves_nothing,
+            in_place=sum(max(0, len(layout.storages[row].tensors) - 1) for row in layout.rows),
+            folded=sum(map(len, find_folded(stored).values())),
+            kept=sum(a == b != -1 for a, b in zip(stored.offsets, offsets, strict=False)),
+            notes=notes,
         )
         if arena is None:
             whole, before = self._head_only, self._before.bytes

@@ -107,19 +107,21 @@ class _Reader:
         stack = [path for path, _ in node.meta.get("nn_module_stack", {}).values()]
         module = stack[-1] if stack else ""
         return Node(
-            scope.prefix + (f"{module}.{node.name}" if module else node.name),
-            call.target,
-            tuple(value.name for value in call.tensors),
-            outputs,
-            shares,
-            aten.writes(call),
-            tuple(self._body(prefix) for prefix in inner),
-            tuple(scope.slots(operands)),
-            module,
-            line_in(node.meta.get("stack_trace")),
-            _autocast(node.args) if call.target.endswith("wrap_with_autocast") else None,
-            scope.prefix + node.name,
-            keep_options(call.target, ((key, _plain(one)) for key, one in arguments.items())),
+            name=scope.prefix + (f"{module}.{node.name}" if module else node.name),
+            target=call.target,
+            inputs=tuple(value.name for value in call.tensors),
+            outputs=outputs,
+            shares=shares,
+            writes=aten.writes(call),
+            bodies=tuple(self._body(prefix) for prefix in inner),
+            operands=tuple(scope.slots(operands)),
+            module=module,
+            line=line_in(node.meta.get("stack_trace")),
+            autocast=_autocast(node.args) if call.target.endswith("wrap_with_autocast") else None,
+            origin=scope.prefix + node.name,
+            options=keep_options(
+                call.target, ((key, _plain(one)) for key, one in arguments.items())
+            ),
         )
 
     def _call(self, scope: Scope, node: Any, arguments: Mapping[str, Any]) -> aten.Call:

@@ -128,19 +128,19 @@ class _Reader:
         module = _module(origin.get("nn_module_stack"))
         name = _name(node, scope, outputs)
         return Node(
-            scope + (f"{module}.{name}" if module else name),
-            target,
-            tuple(value.name for value in call.tensors),
-            outputs,
-            tuple(aten.shares(call, value, place) for place, value in enumerate(outputs)),
-            aten.writes(call),
-            bodies,
-            tuple(self._operands(arguments, scope)) if bodies else (),
-            module,
-            line_in(origin.get("stack_trace")),
-            _autocast(arguments) if target.endswith("wrap_with_autocast") else None,
-            scope + name,
-            keep_options(target, ((key, plain(one)) for key, one in arguments)),
+            name=scope + (f"{module}.{name}" if module else name),
+            target=target,
+            inputs=tuple(value.name for value in call.tensors),
+            outputs=outputs,
+            shares=tuple(aten.shares(call, value, place) for place, value in enumerate(outputs)),
+            writes=aten.writes(call),
+            bodies=bodies,
+            operands=tuple(self._operands(arguments, scope)) if bodies else (),
+            module=module,
+            line=line_in(origin.get("stack_trace")),
+            autocast=_autocast(arguments) if target.endswith("wrap_with_autocast") else None,
+            origin=scope + name,
+            options=keep_options(target, ((key, plain(one)) for key, one in arguments)),
         )
 
     def _call(self, target: str, arguments: list[tuple[str, Json]], scope: str) -> aten.Call:
