@@ -36,27 +36,12 @@ def int_column(
     label: Label,
     owner: Sequence[int] | Column | None = None,
 ) -> Column:
-    """Convert to an int64 column, or say which value is not a whole number.
+    """Convert to an int64 column, or say which value is not a whole number of 64 bits.
 
-    Floats are rejected even if they are whole, because above 2^53 they silently lose bytes. A
-    NumPy array that is already a read-only int64 column is shared; everything else is copied.
-
-    Parameters
-    ----------
-    values
-        An array of integers, an object with `to_numpy` or `__array__`, or an iterable of integers.
-    field
-        The name of the column in errors.
-    label
-        Names the buffer of a row in errors.
-    owner
-        The row of the buffer that each value belongs to; `None` if value i belongs to row i.
-
-    Raises
-    ------
-    ProblemError
-        For a value that is not an integer or does not fit in 64 bits, and for more dimensions
-        than one.
+    Floats are rejected even if they are whole, because above 2^53 they silently lose bytes. A NumPy
+    array that is already a read-only int64 column is shared; everything else is copied. The field
+    names the column in errors, and the label the buffer of a row; `owner` has the row of the buffer
+    that each value belongs to, `None` if value i belongs to row i.
     """
     if not hasattr(values, "__array__"):
         return _from_objects(list(values), field, label, owner)  # type: ignore[arg-type]
