@@ -45,6 +45,9 @@ def main() -> None:
         assert planned.stat().st_size > 0
         assert "36864" in header.read_text(encoding="utf-8")
         run("view", EXAMPLES / "five.csv")
+        # The native module of the published searches, which an entry point leads to.
+        run("plan", EXAMPLES / "five.csv", "--capacity", "12", "--solver", "telamalloc", "-o", plan)
+        assert run("verify", EXAMPLES / "five.csv", plan).startswith("OK")
         flags = ["--capacity=12", f"--input={EXAMPLES / 'five.csv'}", f"--output={plan}"]
         program = Path(sysconfig.get_path("scripts")) / "minimalloc"
         subprocess.run([program, *flags], check=True, capture_output=True)

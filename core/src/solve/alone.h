@@ -17,7 +17,7 @@ namespace memplan {
 // These do what solve() does, but return what is wrong with the problem or the options, as a
 // sentence, or else nothing, and set `plan`. The C API must work without exceptions.
 std::string try_solve(const Problem& problem, const SolveOptions& options, Plan* plan);
-// These ignore options.solver and options.proof.
+// These ignore options.solver, options.outside and options.proof.
 std::string try_greedy(const Problem& problem, const SolveOptions& options, Plan* plan);
 // First fit in many orders, then the exact search: complete. It refuses gaps, for which its rules
 // do not hold.

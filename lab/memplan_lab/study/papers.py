@@ -31,7 +31,8 @@ _MINIMALLOC = "minimalloc"
 _FIGURE_8 = ("csp", "meta_csp", _TELAMALLOC, _MINIMALLOC, "auto")
 # Solvers, the package that has them, and where in its folder the machine code is.
 _LIBRARIES = (
-    ("all of memplan", "memplan._core", "_core*"),
+    ("those of memplan", "memplan._core", "_core*"),
+    ("minimalloc, telamalloc, ...", "memplan._published", "_published*"),
     ("mip", "highspy", "**/*"),
     ("cp_sat", "ortools", "**/*"),
 )
