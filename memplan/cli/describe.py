@@ -15,19 +15,6 @@ if TYPE_CHECKING:
 
 NAME = "file"
 
-_KINDS = {
-    "tflite": "a TensorFlow Lite model",
-    "torch": "a PyTorch program of torch.export",
-    "cuda-snapshot": "a CUDA memory snapshot of PyTorch",
-    "trace": "a recorded run of a PyTorch model",
-    "graph": "a graph in memplan's own format",
-    "openvino": "an OpenVINO model",
-    "ggml-events": "a list of what ggml allocated for a graph",
-    "xla": "a dump of XLA",
-    "onnx": "an ONNX model",
-    "csv": "a problem in CSV",
-    "json": "a problem in JSON",
-}
 _Steps = list[tuple[str, str]]  # commands, each with what it does
 
 
@@ -37,6 +24,7 @@ def command(
     """Show what a file is, and what can be done with it. `memplan FILE` is enough."""
     from memplan import sources
     from memplan.base.errors import MemplanError
+    from memplan.sources import registry
 
     name = output.names.get(input, input)
     if _is_proof(input):
@@ -50,7 +38,7 @@ def command(
         plan = reading.find_plan(input) if kind in ("csv", "json") else None
         if plan is None:
             if kind not in ("csv", "json"):  # any text passes for CSV
-                output.line(f"{name} is {_KINDS[kind]}.")
+                output.line(f"{name} is {registry.describe(kind)}.")
             raise
         _describe_plan(name, plan)
     else:
@@ -81,10 +69,11 @@ def _describe_plan(name: str, plan: Plan) -> None:
 
 
 def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
+    from memplan.sources import registry
     from memplan.view.units import human, plural
     from memplan.view.words.parts import add_up
 
-    problem, kind = loaded.problem, _KINDS[loaded.source]
+    problem, kind = loaded.problem, registry.describe(loaded.source)
     buffers = plural(len(problem), "buffer")
     tensors = f"{plural(loaded.tensors, 'tensor')} in " if loaded.labels else ""
     output.line(f"{name} is {kind} with {tensors}{buffers} to plan.")

@@ -1,1 +1,34 @@
-"""Readers, writers and runners that the rest of memplan does without, each in one place."""
+"""Readers, writers and runners that the rest of memplan does without, each in one place.
+
+Nothing outside of this folder names what is in it, but for this table, which may be missing with
+all of it: then files of these formats are not recognised, and everything else works.
+"""
+
+from typing import Final
+
+from memplan.sources.registry import Source
+
+__all__ = ["SOURCES"]
+
+SOURCES: Final = {
+    "cuda-snapshot": Source(
+        "memplan.extensions.cuda_snapshot",
+        "a CUDA memory snapshot of PyTorch",
+        "a recorded run",
+        binary="CUDA memory snapshots",
+        has_parts=True,
+    ),
+    "openvino": Source("memplan.extensions.openvino", "an OpenVINO model", has_dimensions=True),
+    "xla": Source(
+        "memplan.extensions.xla",
+        "a dump of XLA",
+        "an XLA dump",
+        binary="XLA dumps",
+        has_parts=True,
+    ),
+    "ggml-events": Source(
+        "memplan.extensions.ggml",
+        "a list of what ggml allocated for a graph",
+        "a list of ggml's events",
+    ),
+}

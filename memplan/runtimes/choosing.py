@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from memplan.base.errors import MemplanError
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
+from memplan.sources.registry import find_writer
 
 if TYPE_CHECKING:
     from memplan.pipeline import Writer
 
 __all__ = ["choose_writer"]
+
+_SUFFIXES = ("", ".h", ".hpp", ".hh", ".onnx", ".tflite")
 
 
 def choose_writer(
@@ -42,6 +45,11 @@ def choose_writer(
         from memplan.runtimes.c.writer import CHeader
 
         return CHeader(_load(model, options), _name(model))
+    suffix = "" if written or out is None else out.suffix.lower()
+    make = None if suffix in _SUFFIXES else find_writer(suffix)
+    if make is not None:
+        made: Writer = make(_load(model, options), _name(model))
+        return made
     if isinstance(model, Path):
         kind = detect(model)
         suffix = out.suffix.lower() if out else ""

@@ -25,6 +25,7 @@ from memplan.sources.loaded import (
     of_problem,
 )
 from memplan.sources.options import Options
+from memplan.sources.registry import find_others, find_source, list_sources
 
 if TYPE_CHECKING:
     from memplan.runtimes.tflm.read.boards import Board
@@ -45,23 +46,6 @@ __all__ = [
 ]
 
 _HEAD = 4096  # bytes at the beginning of a file from which a source recognises it
-
-# They are asked in this order; those that recognise their files for certain come first.
-_SOURCES = {
-    "tflite": "memplan.runtimes.tflm.read",
-    "torch": "memplan.runtimes.torch.read",
-    "cuda-snapshot": "memplan.extensions.cuda_snapshot",
-    "trace": "memplan.sources.trace_json",
-    "graph": "memplan.sources.graph_json",
-    "openvino": "memplan.extensions.openvino",
-    "xla": "memplan.extensions.xla",
-    "ggml-events": "memplan.extensions.ggml",
-    "onnx": "memplan.runtimes.onnx.read",
-}
-# Their sizes may depend on symbolic dimensions; in the other formats all sizes are numbers.
-_WITH_DIMENSIONS = frozenset({"tflite", "torch", "onnx", "openvino"})
-# They may hold several problems, of which one is planned.
-_WITH_PARTS = frozenset({"cuda-snapshot", "xla"})
 
 
 def load(
@@ -143,7 +127,10 @@ def load(
     path = Path(path)
     try:
         name = detect(path)
-        if dims and name not in _WITH_DIMENSIONS:
+        source = list_sources().get(name) or (
+            None if name in ("csv", "json") else find_others()[name]
+        )
+        if dims and not (source and source.has_dimensions):
             raise MemplanError(
                 f"{path} has no symbolic dimensions, so {quoted(next(iter(dims)))} has no meaning"
             )
@@ -153,19 +140,19 @@ def load(
             )
         if fused and name != "onnx":
             raise MemplanError(f"{path} is not an ONNX model; only their runtime fuses operators")
-        if part is not None and name not in _WITH_PARTS:
+        if part is not None and not (source and source.has_parts):
             raise MemplanError(
                 f"{path} has one program; only CUDA snapshots have devices, and only XLA dumps "
                 "allocations, to choose from"
             )
         if board is not None and name != "tflite":
             raise MemplanError(f"{path} is not a TFLite model; only TFLM's kernels need a board")
-        if name not in _SOURCES:
+        if source is None:
             problem = formats.load(path, capacity=capacity)
             if not pins:
                 problem = problem.with_pins(dict.fromkeys(problem.ids))
             return of_problem(problem, name)
-        loaded = _import_source(name).read(path, options)
+        loaded = import_module(source.module).read(path, options)
     except MemoryError:
         raise FormatError(str(path), "there is not enough memory to read the file") from None
     except RecursionError:
@@ -185,10 +172,9 @@ def open_graphs(
     know the sizes as formulas of the dimensions have such a function. Others give `None`.
     """
     if not isinstance(program, (str, os.PathLike)):
-        module = _import_source("torch") if hasattr(program, "graph_signature") else None
+        module = find_source("torch") if hasattr(program, "graph_signature") else None
     else:
-        source = _SOURCES.get(detect(program))
-        module, program = None if source is None else import_module(source), Path(program)
+        module, program = find_source(detect(program)), Path(program)
     make: Any = getattr(module, "open_graphs", None)
     found: Callable[[Mapping[str, int]], Graph] | None = make and make(program, names)
     return found
@@ -197,7 +183,7 @@ def open_graphs(
 def _load_program(program: Any, options: Options) -> Loaded:
     """Return the problem of a program in memory."""
     if hasattr(program, "graph_signature"):
-        found: Loaded = _import_source("torch").load(program, options)
+        found: Loaded = find_source("torch").load(program, options)
         return found
     if hasattr(program, "state_dict") and hasattr(program, "forward"):
         raise MemplanError(
@@ -241,11 +227,16 @@ def detect(path: str | os.PathLike[str]) -> str:
     path = Path(path)
     with reading(path):
         head = b"" if path.is_dir() else read_bytes(path, _HEAD)
-    for name in _SOURCES:
-        if _import_source(name).matches(head, path):
+    for name, source in list_sources().items():
+        if import_module(source.module).matches(head, path):
             return name
     from memplan.sources import foreign
+    from memplan.sources.recognise import is_ours
 
+    if not is_ours(head):
+        for name, source in find_others().items():
+            if import_module(source.module).matches(head, path):
+                return name
     advice = foreign.advise(head, path)
     if advice is not None:
         raise FormatError(str(path), advice)
@@ -254,8 +245,9 @@ def detect(path: str | os.PathLike[str]) -> str:
     if not head:
         raise FormatError(str(path), "the file is empty")
     if b"\0" in head:
-        known = "ONNX, TFLite, torch.export, XLA dumps and CUDA memory snapshots"
-        message = f"this is a binary file of an unknown format; memplan reads {known}"
+        known = [source.binary for source in list_sources().values() if source.binary]
+        listing = f"{', '.join(known[:-1])} and {known[-1]}"
+        message = f"this is a binary file of an unknown format; memplan reads {listing}"
         raise FormatError(str(path), message)
     text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     return "json" if formats.is_json(text) else "csv"
@@ -264,8 +256,8 @@ def detect(path: str | os.PathLike[str]) -> str:
 def find_extra(path: str | os.PathLike[str]) -> str | None:
     """Return the extra of the package that reads a file, or `None` if it needs none."""
     name = detect(path)
-    needs = name == "onnx" or (name == "xla" and _import_source(name).needs_library(Path(path)))
-    return name if needs else None
+    needs_library = getattr(find_source(name), "needs_library", None)
+    return name if needs_library is not None and needs_library(Path(path)) else None
 
 
 _SUFFIXES = (".onnx", ".tflite", ".pt2", ".xml", ".pickle", ".hlo.pb", ".csv", ".json")
@@ -274,7 +266,8 @@ _MOST_ENTRIES = 1000  # of a folder that are looked through
 
 def _describe_folder(path: Path) -> str:
     """Say what a folder that is no dump has, as far as it is a model or a problem."""
-    message = "this folder has no files of an XLA dump (--xla_dump_to)"
+    dump = "no files of an XLA dump (--xla_dump_to)" if "xla" in list_sources() else "no dump"
+    message = f"this folder has {dump}"
     try:
         entries = sorted(entry.name for entry in islice(path.iterdir(), _MOST_ENTRIES))
     except OSError:
@@ -283,7 +276,3 @@ def _describe_folder(path: Path) -> str:
         return "this folder is empty"
     found = [name for name in entries if name.lower().endswith(_SUFFIXES)]
     return f"{message}; give one of its files: {listed(found)}" if found else message
-
-
-def _import_source(name: str) -> Any:
-    return import_module(_SOURCES[name])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from memplan.sources._recognise import (
+from memplan.sources.recognise import (
     COMMENTS,
     ForeignFormat,
     Matches,

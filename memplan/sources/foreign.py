@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from memplan.sources._no_models import NO_MODELS, XLA_DUMP
-from memplan.sources._recognise import (
+from memplan.sources.recognise import (
     ForeignFormat,
     has_identifier,
     holds,

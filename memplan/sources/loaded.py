@@ -14,6 +14,7 @@ from memplan.graph import Graph, Kind, Layout, Operator, lay_out
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.trace import Trace
+from memplan.sources.registry import list_sources
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -235,22 +236,16 @@ def note_limit(limit: int) -> Note:
     )
 
 
-# What a file has in place of operators.
-_BARE: Mapping[str, str] = {
-    **dict.fromkeys(("csv", "json", "memory"), "a problem"),
-    **dict.fromkeys(("trace", "cuda-snapshot"), "a recorded run"),
-    "xla": "an XLA dump",
-    "ggml-events": "a list of ggml's events",
-}
-
-
 def explain_bare(source: str, what: str = "") -> str:
     """Return that a file has no operators, and what to give in place of it, as a sentence.
 
     The source is that of a `Loaded` without a graph, and `what` follows from it: "so nothing can
     wait".
     """
-    thing = _BARE.get(source, f"a {source} file")
+    known = list_sources().get(source)
+    thing = (known and known.bare) or f"a {source} file"
+    if source in ("csv", "json", "memory"):
+        thing = "a problem"
     other = "the model that it comes from (.onnx, .tflite, .pt2, or a graph in JSON)"
     if thing == "a recorded run":
         other = (

@@ -28,9 +28,9 @@ from memplan.base.notes import Code, Note
 from memplan.extensions.openvino.sizes import OpenSizes
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.graph.checks import MAX_DEPTH
-from memplan.sources._recognise import COMMENTS, is_text
 from memplan.sources.loaded import Loaded, of_graph
 from memplan.sources.options import Options
+from memplan.sources.recognise import COMMENTS, is_text
 
 __all__ = ["matches", "read"]
 

@@ -70,6 +70,7 @@ __all__ = [
     "graph_of",
     "in_runtime_order",
     "matches",
+    "needs_library",
     "open_graphs",
     "read",
     "read_bytes",
@@ -80,6 +81,11 @@ __all__ = [
 def matches(head: bytes, path: Path) -> bool:
     """Whether a file begins as an ONNX model does."""
     return looks_like_model(head)
+
+
+def needs_library(path: Path) -> bool:
+    """Whether the extra has to be installed to read this file."""
+    return True
 
 
 def read(path: Path, options: Options) -> Loaded:

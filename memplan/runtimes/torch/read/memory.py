@@ -14,7 +14,7 @@ from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Given,
 from memplan.runtimes.torch.read.scope import Scope, bodies, name_arguments, scopes
 from memplan.runtimes.torch.read.sizes import Range, Sizes
 from memplan.runtimes.torch.read.values import Value
-from memplan.sources._origin import line_in
+from memplan.sources.origin import line_in
 
 __all__ = ["program_in_memory"]
 

@@ -14,7 +14,7 @@ from memplan.runtimes.torch.read.pictures import keep_options
 from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Given, Node
 from memplan.runtimes.torch.read.sizes import Range, Sizes
 from memplan.runtimes.torch.read.values import DTYPES, Meta, Value
-from memplan.sources._origin import line_in
+from memplan.sources.origin import line_in
 
 __all__ = ["program_of"]
 

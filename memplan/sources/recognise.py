@@ -19,6 +19,7 @@ __all__ = [
     "has_identifier",
     "holds",
     "is_archive_with",
+    "is_ours",
     "is_text",
     "mentions",
     "starts_with",
@@ -78,7 +79,7 @@ def is_text(pattern: str) -> Matches:
 COMMENTS: Final = r"(?:<!--(?:(?!-->)(?s:.))*-->\s*)*"
 
 
-def _is_ours(head: bytes) -> bool:
+def is_ours(head: bytes) -> bool:
     """Return whether text may be CSV or JSON of ours, which may have anything in its names."""
     text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     rows = (line for line in text.splitlines() if line.strip() and line[0] != "#")
@@ -90,5 +91,5 @@ def mentions(pattern: str) -> Matches:
     """Return a test for text with a pattern anywhere in its beginning, but for CSV and JSON."""
     wanted = re.compile(pattern.encode(), re.MULTILINE)
     return lambda head, path: (
-        b"\0" not in head and wanted.search(head) is not None and not _is_ours(head)
+        b"\0" not in head and wanted.search(head) is not None and not is_ours(head)
     )
