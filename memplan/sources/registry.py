@@ -1,8 +1,8 @@
 """The formats that memplan reads, and the writers of other packages; each is loaded when asked for.
 
 Ours are in tables: those of `memplan.runtimes` and of this folder here, those of extensions in
-`memplan.extensions`, which may be missing. Those of other packages are entry points, and cost
-time: so they are looked up only for a file that none of ours recognises.
+`memplan.extensions.sources`, which may be missing. Those of other packages are entry points, which
+cost time: so they are looked up only for a file that none of ours recognises.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Source", "describe", "find_others", "find_source", "find_writer", "l
 
 _SOURCES_OF_OTHERS: Final = "memplan.sources"
 _WRITERS_OF_OTHERS: Final = "memplan.writers"
-_EXTENSIONS: Final = "memplan.extensions"
+_EXTENSIONS: Final = ("memplan.extensions", "memplan.extensions.sources")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ def list_sources() -> Mapping[str, Source]:
 def _find_extended() -> Mapping[str, Source]:
     """Return the sources of the extensions; none if these are not installed."""
     try:
-        found: Mapping[str, Source] = import_module(_EXTENSIONS).SOURCES
+        found: Mapping[str, Source] = import_module(_EXTENSIONS[-1]).SOURCES
     except ModuleNotFoundError as error:
-        if error.name != _EXTENSIONS:
+        if error.name not in _EXTENSIONS:
             raise
         return {}
     return found

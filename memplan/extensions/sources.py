@@ -1,0 +1,33 @@
+"""The formats that extensions read: `memplan.sources.registry` looks for this table.
+
+It may be missing with all of this folder: then files of these formats are not recognised.
+"""
+
+from typing import Final
+
+from memplan.sources.registry import Source
+
+__all__ = ["SOURCES"]
+
+SOURCES: Final = {
+    "cuda-snapshot": Source(
+        "memplan.extensions.cuda_snapshot",
+        "a CUDA memory snapshot of PyTorch",
+        "a recorded run",
+        binary="CUDA memory snapshots",
+        has_parts=True,
+    ),
+    "openvino": Source("memplan.extensions.openvino", "an OpenVINO model", has_dimensions=True),
+    "xla": Source(
+        "memplan.extensions.xla",
+        "a dump of XLA",
+        "an XLA dump",
+        binary="XLA dumps",
+        has_parts=True,
+    ),
+    "ggml-events": Source(
+        "memplan.extensions.ggml",
+        "a list of what ggml allocated for a graph",
+        "a list of ggml's events",
+    ),
+}
