@@ -159,7 +159,7 @@ study: .venv/.sources ## Sweep samples of all suites into build/study, and write
 	$(call sweep,steps) --suite microbenchmarks --capacity-factor 1.0 --timeout 10 --repeat 5 $(call solvers,telamalloc)
 	@[ -z '$(CHALLENGING)' ] || $(call sweep,challenging) --suite challenging --data '$(CHALLENGING)' \
 	  --capacity-factor 1.0 --timeout 10 $(call solvers,auto minimalloc telamalloc mip)
-	@[ -f build/study/streams.csv ] || memplan-lab bench-streams -o build/study/streams.csv
+	@[ -f build/study/streams.csv ] || memplan-lab bench somas -o build/study/streams.csv
 	memplan-lab report build/study/* -o build/report
 
 CHALLENGING ?=

@@ -1,4 +1,4 @@
-"""Tests of `memplan-lab bench-blocks`."""
+"""Tests of `memplan-lab bench blocks`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import pytest
 
 from memplan.problem import Buffer, Problem
-from memplan_lab.bench.blocks import constrain, place_in_chunks
+from memplan_lab.bench.experiments.blocks import constrain, place_in_chunks
 from memplan_lab.cli import main
 
 
 def test_a_row_for_each_limit(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that bounds are below what is found, and ggml's rule is never below ours."""
-    assert main(["bench-blocks", "--problems", "1", "--json"]) == 0
+    assert main(["bench", "blocks", "--set", "problems=1", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["share"] for row in rows] == [2, 3, 5, 8]
     for row in rows:

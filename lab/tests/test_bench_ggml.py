@@ -1,4 +1,4 @@
-"""Tests of `memplan-lab bench-ggml`: recorded lists, and how llama.cpp's file is patched."""
+"""Tests of `memplan-lab bench ggml`: recorded lists, and how llama.cpp's file is patched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from memplan.base.errors import MemplanError
-from memplan_lab.bench.ggml import build, measure, networks
+from memplan_lab.bench.experiments import ggml
+from memplan_lab.bench.ggml import build, networks
 from memplan_lab.cli import main
 
 # A file with the functions that are looked for, and what could be taken for them.
@@ -36,14 +37,14 @@ static void ggml_gallocr_alloc_graph_impl(
 
 def test_recorded_graphs_need_no_more_than_ggml_says(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that each list has a row, in which nothing is above ggml's own answer."""
-    assert main(["bench-ggml", "--json"]) == 0
+    assert main(["bench", "ggml", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(rows) == len(list(measure.LISTS.glob("*.events"))) == 8
+    assert len(rows) == len(list(ggml.LISTS.glob("*.events"))) == 8
     for row in rows:
         assert row["bound"] <= row["bytes"] <= row["host"]
         assert row["chunks"] <= row["host_chunks"]
         assert row["equal"] is None
-    ratios = {row["name"]: row["bytes"] / row["host"] for row in rows}
+    ratios = {row["case"]: row["bytes"] / row["host"] for row in rows}
     assert ratios["llama2-7B-4096-512"] <= 0.85
     assert ratios["llama2-7B-32768-512-1GiB"] <= 0.52
 
@@ -63,9 +64,9 @@ def test_the_headers_are_included_behind_two_functions() -> None:
 
 
 def test_options_of_a_build_need_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Tests that a folder without --build, and a file that is no archive, are one sentence."""
-    assert main(["bench-ggml", "--folder", str(tmp_path)]) == 2
-    assert "need --build" in capsys.readouterr().err
+    """Tests that a folder without a build, and a file that is no archive, are one sentence."""
+    assert main(["bench", "ggml", "--set", f"folder={tmp_path}"]) == 2
+    assert "need --set build" in capsys.readouterr().err
     (tmp_path / "a.tar.gz").write_text("no archive")
     pytest.importorskip("gguf")
     with pytest.raises(MemplanError, match=r"a\.tar\.gz cannot be unpacked"):

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memplan.base.errors import FormatError, MemplanError
+from memplan.base.errors import MemplanError
+from memplan_lab.bench import files
+from memplan_lab.bench.experiment import Experiment
+from memplan_lab.bench.experiments import contention, latency
 from memplan_lab.bench.latency import (
-    Allocator,
     Case,
+    Contention,
     Outcome,
     Row,
     Timing,
     compare,
-    contention,
-    parse,
     profile,
     report,
-    run,
-    runner,
     timing,
 )
-from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency.allocators import Allocator, parse
 from memplan_lab.bench.latency.profile import Profile
-from memplan_lab.bench.latency.server import Served
+from memplan_lab.bench.latency.rows import Served
 from memplan_lab.bench.latency.summary import causes
 from memplan_lab.cli import main
 
@@ -118,14 +118,16 @@ def test_failed_cases_count_nowhere() -> None:
     """Tests that a case that failed under one allocator is left out for all of them."""
     rows = [*MEASURED, *rows_of((SMALL, "jemalloc", 3, Outcome(error="it crashed")))]
     assert [(one.allocator, one.cases) for one in compare(rows)] == [("glibc", 1), ("jemalloc", 1)]
-    assert report.failure(rows[-1]) == "resnet18 1x128 (jemalloc): it crashed"
+    last = {"case": SMALL.name, "arm": "jemalloc", **rows[-1].figures()}
+    (shown,) = report.failures([last])
+    assert shown.lines == [("resnet18 1x128", "jemalloc", "it crashed")]
 
 
 # Tables
 
 
 def test_tables() -> None:
-    """Tests the cells of all tables, and that Markdown has as many columns as headings."""
+    """Tests the cells of all tables, and that there are as many as headings."""
     overview = report.overview(MEASURED)
     assert overview.lines[1][:6] == ("1", "jemalloc", "2", "0.474", "0.500", "resnet18 1x128")
     assert report.by_network(MEASURED).lines == [("1", "resnet18", "0.849", "0.474")]
@@ -135,9 +137,7 @@ def test_tables() -> None:
     plans = report.plans(MEASURED)
     assert plans.lines[1][2:5] == ("8", "7", "1.0200")
     assert plans.lines[1][-1] == "equal"
-    for line in report.markdown([overview]).splitlines()[2:]:
-        assert line.count("|") == len(overview.headings) + 1
-    report.terminal([overview, plans])
+    assert {len(line) for line in overview.lines} == {len(overview.headings)}
 
 
 def test_different_outputs_are_shown() -> None:
@@ -147,34 +147,18 @@ def test_different_outputs_are_shown() -> None:
     assert report.plans(rows).lines[0][-1] == "DIFFERENT"
 
 
-def test_json_has_everything(tmp_path: Path) -> None:
-    """Tests that a row can be read back."""
-    path = tmp_path / "rows.json"
-    report.write(MEASURED, str(path))
-    row = json.loads(path.read_text())["rows"][0]
-    assert (row["case"]["network"], row["case"]["training"]) == ("resnet18", False)
-    assert report.read(path) == MEASURED
-
-
-def test_contention_can_be_read_back(tmp_path: Path) -> None:
-    """Tests the rows of the other command, with and without an error."""
-    path = str(tmp_path / "rows.json")
+def test_rows_can_be_read_back(tmp_path: Path) -> None:
+    """Tests the rows of both experiments, with and without an error, in a file."""
+    path = tmp_path / "rows.parquet"
+    files.write([row.figures() for row in MEASURED], path)
+    assert [Row.of(row) for row in files.read(path)] == MEASURED
     case = Case("vgg16", 128, 1, 2)
     rows = [
         Contention(case, "glibc", False, Served((1, 2), 7), Profile(100, 5, 2, 1, 0.5, 3)),
         Contention(case, "glibc", True, error="it crashed"),
     ]
-    report.write(rows, path)
-    assert report.read(path) == rows
-
-
-@pytest.mark.parametrize("text", ["{}", "[1]", '{"rows": [{}]}', "no JSON"])
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
-    """Tests one sentence for a file that is not of this command."""
-    path = tmp_path / "rows.json"
-    path.write_text(text)
-    with pytest.raises(FormatError, match="holds no measurements of latencies"):
-        report.read(path)
+    files.write([row.figures() for row in rows], path)
+    assert [Contention.of(row) for row in files.read(path)] == rows
 
 
 def test_the_whole_range_is_shown() -> None:
@@ -264,21 +248,33 @@ def child(monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets what the processes of a run do."""
 
     def be(program: str) -> None:
-        monkeypatch.setattr(runner, "_WORKER", (sys.executable, "-c", program))
+        monkeypatch.setattr(latency, "_WORKER", (sys.executable, "-c", program))
 
     return be
+
+
+ONE = ("inputs=32", "batches=1", "threads=1", "rounds=1")
+
+
+def run(
+    experiment: Experiment, *own: str, peers: Sequence[str] = ("glibc",)
+) -> list[dict[str, Any]]:
+    """Return the rows of an experiment with these settings."""
+    rows: list[dict[str, Any]] = []
+    experiment.run(experiment.settle({"peer": peers}, own), rows.append)
+    return rows
 
 
 def test_processes_that_die(child, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a crash is a row with a sentence, and the end of the command is 2."""
     pytest.importorskip("torch")
     child("import os; os.abort()")
-    (row,) = run(["resnet18"], sizes=[32], batches=[1], threads=[1], allocators=[GLIBC], rounds=1)
-    assert row.error.startswith("the process crashed with SIGABRT")
-    arguments = "--networks resnet18 --inputs 32 --batches 1 --threads 1 --rounds 1"
-    assert main(["bench-latency", *arguments.split()]) == 2
+    (row,) = run(latency.EXPERIMENT, "networks=resnet18", *ONE)
+    assert row["error"].startswith("the process crashed with SIGABRT")
+    own = [word for text in ("networks=resnet18", *ONE) for word in ("--set", text)]
+    assert main(["bench", "latency", *own]) == 2
     out, err = capsys.readouterr()
-    assert out == ""
+    assert "Failures" in out
     assert "resnet18 1x32 (glibc): the process crashed with SIGABRT" in err
 
 
@@ -286,14 +282,15 @@ def test_mistakes_cost_no_process(child) -> None:
     """Tests that what cannot be measured is refused at once."""
     pytest.importorskip("torch")
     child("raise SystemExit(1)")
-    for settings, words in (
-        ({"networks": ["resnet19"]}, "there is no network 'resnet19'; choose from resnet18"),
-        ({"rounds": 0}, "rounds is 0"),
-        ({"threads": [1, 0]}, "threads is 0"),
-        ({"allocators": [GLIBC, GLIBC]}, "the same name"),
+    for own, words in (
+        ("networks=resnet19", "there is no network 'resnet19'; choose from resnet18"),
+        ("rounds=0", "rounds=0 is not what it takes"),
+        ("threads=1,0", "threads=1,0 is not"),
     ):
         with pytest.raises(MemplanError, match=words):
-            run(**settings)  # type: ignore[arg-type]
+            run(latency.EXPERIMENT, own)
+    with pytest.raises(MemplanError, match="the same name"):
+        run(latency.EXPERIMENT, *ONE, peers=["glibc", "glibc"])
 
 
 def test_an_allocator_that_does_not_load(tmp_path: Path) -> None:
@@ -301,22 +298,22 @@ def test_an_allocator_that_does_not_load(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     library = tmp_path / "liballoc.so"
     library.write_text("no library")
-    mine = parse(f"mine={library}")
-    (row,) = run(["resnet18"], sizes=[32], batches=[1], threads=[1], allocators=[mine], rounds=1)
-    assert "was not loaded" in row.error
+    (row,) = run(latency.EXPERIMENT, "networks=resnet18", *ONE, peers=[f"mine={library}"])
+    assert "was not loaded" in row["error"]
 
 
 def test_a_small_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the whole way: outputs are equal, and the slab serves all that is planned."""
     pytest.importorskip("torch")
     require_slab()
-    path = tmp_path / "rows.json"
-    arguments = "--networks squeezenet --inputs 32 --batches 2 --threads 2 --rounds 1 --runs 2"
-    options = ["--allocator", "glibc", "--details", "--output", str(path)]
-    assert main(["bench-latency", *arguments.split(), *options]) == 0
+    path = tmp_path / "rows.parquet"
+    settings = ("networks=squeezenet", "inputs=32", "batches=2", "threads=2", "rounds=1", "runs=2")
+    own = [word for text in settings for word in ("--set", text)]
+    options = ["--peer", "glibc", "--details", "--output", str(path)]
+    assert main(["bench", "latency", *own, *options]) == 0
     assert "squeezenet 2x32" in capsys.readouterr().out
-    (row,) = json.loads(path.read_text())["rows"]
-    measured = Outcome.from_json(row["outcome"])
+    (row,) = files.read(path)
+    measured = Row.of(row).outcome
     assert measured.error == ""
     assert measured.equal
     assert measured.hits == measured.planned == measured.allocations - 1
@@ -407,7 +404,7 @@ def test_contention_without_perf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a missing profiler is one sentence that says what to install."""
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(MemplanError, match="linux-perf"):
-        contention.run(["resnet18"])
+        run(contention.EXPERIMENT)
 
 
 def require_slab() -> None:
@@ -431,7 +428,8 @@ def test_contention() -> None:
     """Tests that two request threads serve, eager and through a slab, while perf looks on."""
     pytest.importorskip("torch")
     require_slab()
-    rows = contention.run(["squeezenet"], sizes=[32], threads=[2], seconds=0.5)
+    own = ("networks=squeezenet", "inputs=32", "threads=2", "seconds=0.5")
+    rows = [Contention.of(row) for row in run(contention.EXPERIMENT, *own)]
     assert [(row.slab, row.error) for row in rows] == [(True, ""), (False, "")]
     for row in rows:
         assert row.served is not None

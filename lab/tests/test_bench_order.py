@@ -16,6 +16,7 @@ from memplan.base.errors import FormatError, MemplanError
 from memplan.problem import OrderProblem
 from memplan.rewrite.order import core_problem
 from memplan_lab.bench import orders
+from memplan_lab.bench.experiments import order
 from memplan_lab.bench.generators import programs
 from memplan_lab.bench.generators.programs import layered, of_arcs, randwire
 from memplan_lab.bench.orders import oracle, peers
@@ -269,10 +270,10 @@ def test_ctrl_c_works_after_cp_sat() -> None:
 
 def test_the_command_says_what_it_measured(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the lines of JSON: peaks, peers, and each rule that was off."""
-    asked = ["layered-50-*", "--limit", "2", "--states", "2000", "--peer", "onnxruntime", "--json"]
-    assert main(["bench-order", *asked, "--without", "cuts"]) == 0
+    asked = ["--case", "layered-50-*", "--limit", "2", "--nodes", "2000", "--peer", "onnxruntime"]
+    assert main(["bench", "order", *asked, "--json", "--set", "without=cuts"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["name"], row["without"]) for row in rows] == [
+    assert [(row["case"], row["without"]) for row in rows] == [
         (f"layered-50-{seed}", rule) for seed in (0, 1) for rule in ("", "cuts")
     ]
     for row in rows:
@@ -284,17 +285,17 @@ def test_the_command_says_what_it_measured(capsys: pytest.CaptureFixture[str]) -
 
 def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the sections in Markdown, and sentences on wrong names."""
-    asked = ["bench-order", "randwire-16-0", "--states", "100", "--markdown", "--details"]
-    assert main([*asked, "--peer", "xla", "--without", "all"]) == 0
+    asked = ["bench", "order", "--case", "randwire-16-0", "--nodes", "100", "--markdown"]
+    assert main([*asked, "--details", "--peer", "xla", "--set", "without=all"]) == 0
     text = capsys.readouterr().out
     assert "| randwire-16-0 |" in text
     assert "| xla |" in text
-    assert all(f"| {rule} |" in text for rule in ("(nothing)", *orders.RULES))
+    assert all(f"| {rule} |" in text for rule in ("(nothing)", *order.RULES))
     for wrong, sentence in (
-        (["nothing-*"], "no graph"),
-        (["randwire-16-0", "--peer", "tvm"], "no peer"),
-        (["randwire-16-0", "--without", "luck"], "no rule"),
-        (["randwire-16-0", "--data", "no/such/folder"], "no JSON files"),
+        (["--case", "nothing-*"], "no case"),
+        (["--peer", "tvm"], "no peer"),
+        (["--set", "without=luck"], "no rule"),
+        (["--data", "no/such/folder"], "no JSON files"),
     ):
-        assert main(["bench-order", *wrong]) == 2
+        assert main(["bench", "order", *wrong]) == 2
         assert sentence in capsys.readouterr().err

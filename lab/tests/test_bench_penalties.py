@@ -1,4 +1,4 @@
-"""Tests of `memplan-lab bench-penalties`, on files that the test writes."""
+"""Tests of `memplan-lab bench penalties`, on files that the test writes."""
 
 from __future__ import annotations
 
@@ -38,21 +38,22 @@ def test_costs_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     """Tests the facts about two files, one of which nothing fits, and of those that are lifted."""
     write(tmp_path / "pypto" / "a-soft.json", 16)
     write(tmp_path / "pypto" / "b-soft.json", 7)
-    assert main(["bench-penalties", str(tmp_path), "--details"]) == 0
+    asked = ["bench", "penalties", "--data", str(tmp_path), "--markdown"]
+    assert main([*asked, "--details"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("a-soft: cost 3, bound 3, optimal, without penalties ")
-    assert lines[1].startswith("b-soft: cost 0, bound 0, infeasible")
-    assert lines[2:5] == ["settled: 2 of 2", "total: 3", "bound: 3"]
+    assert lines[4].startswith("| a-soft | 3 | 3 | optimal | ")
+    assert lines[5].startswith("| b-soft | 0 | 0 | infeasible | 0 |")
+    assert lines[-1].startswith("| 2 | 2 | 3 | 3 | ")
     write(tmp_path / "minimalloc-dsa-rp" / "A.json", 16)
-    assert main(["bench-penalties", str(tmp_path), "--lifted", "--unequal"]) == 0
-    assert "settled: 1 of 1" in capsys.readouterr().out
+    assert main([*asked, "--set", "lifted", "--set", "unequal"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("| 1 | 1 | ")
 
 
 def test_folders_without_such_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests an empty folder, and a file that is something else."""
-    assert main(["bench-penalties", str(tmp_path)]) == 2
+    assert main(["bench", "penalties", "--data", str(tmp_path)]) == 2
     assert "has no files" in capsys.readouterr().err
     (tmp_path / "pypto").mkdir()
     (tmp_path / "pypto" / "x-soft.json").write_text("{}")
-    assert main(["bench-penalties", str(tmp_path)]) == 2
+    assert main(["bench", "penalties", "--data", str(tmp_path)]) == 2
     assert "x-soft.json: it is no dsa.json" in capsys.readouterr().err

@@ -14,9 +14,9 @@ from again_oracle import States, program, random_program
 from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
 from memplan.rewrite.again.native import core_recompute_problem
-from memplan_lab.bench import again
-from memplan_lab.bench.again import checkmate, chen, moccasin
+from memplan_lab.bench.again import checkmate, chen, moccasin, suite
 from memplan_lab.bench.again.suite import put_in_order
+from memplan_lab.bench.experiments import recompute
 from memplan_lab.bench.generators.programs import gpt_step
 from memplan_lab.cli import main
 
@@ -216,7 +216,7 @@ def write_files(folder: Path) -> None:
 def test_files_become_programs(tmp_path: Path) -> None:
     """Tests names and costs: those of the file, or 1 for each operator."""
     write_files(tmp_path)
-    found = {case.name: case.problem for case in again.cases(["net-*", "moccasin-*"], tmp_path)}
+    found = {case.name: case.problem for case in suite.cases(["net-*", "moccasin-*"], tmp_path)}
     assert list(found) == ["net-inference", "net-training", "moccasin-layered-3"]
     assert found["net-training"].cost.tolist() == [3] * 6 + [5] * 6
     assert found["moccasin-layered-3"].cost.tolist() == [1, 1, 1]
@@ -233,23 +233,15 @@ def test_the_command_compares_with_peers(
     pytest.importorskip("ortools")
     pytest.importorskip("highspy")
     write_files(tmp_path)
-    asked = [
-        "net-training",
-        "--data",
-        str(tmp_path),
-        "--share",
-        "60%",
-        "--states",
-        "2000",
-        "--json",
-    ]
-    peers = [word for name in again.PEERS for word in ("--peer", name)]
-    assert main(["bench-recompute", *asked, *peers, "--limit", "60"]) == 0
+    asked = ["--case", "net-training", "--data", str(tmp_path), "--nodes", "2000", "--json"]
+    peers = [word for name in recompute.PEERS for word in ("--peer", name)]
+    own = ["--set", "share=60%", "--set", "peer-seconds=60"]
+    assert main(["bench", "recompute", *asked, *peers, *own]) == 0
     (row,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (row["name"], row["operators"], row["status"]) == ("net-training", 12, "optimal")
+    assert (row["case"], row["operators"], row["status"]) == ("net-training", 12, "optimal")
     assert row["capacity"] == int(0.6 * row["given"]) >= row["floor"]
     assert 0 < row["bound"] == row["extra"]
-    assert set(row["peers"]) == set(again.PEERS)
+    assert set(row["peers"]) == set(recompute.PEERS)
     for name, answer in row["peers"].items():
         assert answer["extra"] >= row["bound"]
         assert answer["is_proved"] == (name != "every-kth")
@@ -258,10 +250,8 @@ def test_the_command_compares_with_peers(
 def test_the_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests both tables in Markdown, what is below the floor, and sentences on wrong names."""
     write_files(tmp_path)
-    asked = ["bench-recompute", "net-*", "--data", str(tmp_path), "--states", "500"]
-    assert (
-        main([*asked, "--share", "70%", "--share", "10%", "--peer", "every-kth", "--markdown"]) == 0
-    )
+    asked = ["--case", "net-*", "--data", str(tmp_path), "--nodes", "500", "--peer", "every-kth"]
+    assert main(["bench", "recompute", *asked, "--set", "share=70%,10%", "--markdown"]) == 0
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     told = {(row[0], row[2]): row[6] for row in rows if row[0].startswith("net-")}
     assert told["net-inference", "70%"] == "nothing is gained"
@@ -272,9 +262,9 @@ def test_the_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture
         ["every-kth", "1", "1"],
     ]
     for wrong, sentence in (
-        (["nothing-*"], "no program"),
-        (["gpt-4", "--peer", "dtr"], "no peer"),
-        (["gpt-4", "--data", "no/such/folder"], "no JSON files"),
+        (["--case", "nothing-*"], "no case"),
+        (["--peer", "dtr"], "no peer"),
+        (["--data", "no/such/folder"], "no JSON files"),
     ):
-        assert main(["bench-recompute", *wrong]) == 2
+        assert main(["bench", "recompute", *wrong]) == 2
         assert sentence in capsys.readouterr().err

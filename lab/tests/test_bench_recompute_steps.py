@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memplan_lab.bench.again import steps  # noqa: E402
+from memplan_lab.bench.experiments import training  # noqa: E402
 from memplan_lab.cli import main  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -42,10 +42,10 @@ def test_steps_have_equal_bits_and_need_what_is_planned(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests the rows of a small network, as the command prints them."""
-    monkeypatch.setattr(steps, "STEPS", {"pictures": tiny_pictures})
+    monkeypatch.setattr(training, "STEPS", {"pictures": tiny_pictures})
     threads = torch.get_num_threads()
-    asked = ["bench-recompute", "--training", "--share", "80%"]
-    assert main([*asked, "--states", "300", "--json"]) == 0
+    asked = ["bench", "training", "--set", "share=80%"]
+    assert main([*asked, "--nodes", "300", "--json"]) == 0
     assert torch.get_num_threads() == threads
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     mine = {row["how"]: row for row in rows}
@@ -59,11 +59,11 @@ def test_steps_have_equal_bits_and_need_what_is_planned(
         assert row["planned"] <= row["capacity"]
         assert row["bound"] <= row["share"]
         assert row["seconds"] > 0
-    texts = list(steps.lines([steps.StepRow("gpt", "80%"), steps.StepRow("gpt", "60%", 7, 6, 5)]))
-    assert {len(line) for line in texts} == {len(steps.HEADINGS)}
+    (shown,) = training.EXPERIMENT.show(rows, {})
+    assert len(shown.lines) == len(rows)
 
 
 def test_unknown_steps_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a name that is no training step gives one sentence."""
-    assert main(["bench-recompute", "--training", "vgg"]) == 2
-    assert 'there is no training step "vgg"' in capsys.readouterr().err
+    assert main(["bench", "training", "--case", "vgg"]) == 2
+    assert 'training has no case "vgg"' in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from memplan.base.errors import FormatError
 from memplan_lab.bench import report
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.bench.summary import compare, summarise
+from memplan_lab.bench.tables import Shown
 
 pytestmark = pytest.mark.slow
 
@@ -44,11 +46,12 @@ ROWS = [
 ]
 
 
-def render(renderable: object, width: int = 200) -> str:
+def render(tables: Sequence[Shown], width: int = 200) -> str:
     """Return what a terminal of that width shows."""
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(renderable)
+        for table in tables:
+            console.print(table.terminal())
     return capture.get()
 
 
@@ -179,7 +182,7 @@ def test_comparison() -> None:
 
 def test_markdown() -> None:
     """Tests that the Markdown table has a header, a rule and a line for each suite and solver."""
-    lines = report.markdown(ROWS).splitlines()
+    lines = report.in_one(ROWS).markdown().splitlines()
     assert len(lines) == 4
     assert len({line.count("|") for line in lines}) == 1
     assert lines[2].startswith("| s | ours | 3/4 | 3 | 3 ms |")

@@ -396,4 +396,4 @@ def test_merits_count_what_they_say() -> None:
     assert (y.hard, y.easy, y.easy_lost, y.cpu, y.worst_cpu) == (0, 1, 0, 1.2, 1.2)
     assert (x.easy_other, y.easy_other) == (0, 1)
     assert (both.family, both.hard, both.easy) == ("all", 3, 1)
-    assert "| x | 3 |" in merit.markdown(rows, 1_000)
+    assert "| x | 3 |" in merit.table(rows, 1_000).markdown()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from memplan_lab.bench import summary
-from memplan_lab.bench.latency import Case, Outcome, Row, Timing
-from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency import Case, Contention, Outcome, Row, Timing
 from memplan_lab.bench.latency.profile import Profile
-from memplan_lab.bench.latency.server import Served
+from memplan_lab.bench.latency.rows import Served
 from memplan_lab.bench.suites import Case as ProblemCase
 from memplan_lab.bench.suites import five_buffers
+from memplan_lab.bench.tables import Shown
 from memplan_lab.study import (
     ablations,
     backtracks,
@@ -23,7 +23,7 @@ from memplan_lab.study import (
     papers,
     quality,
 )
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.isomorphic import find_isomorphic
 from memplan_lab.study.results import Run
 
@@ -50,10 +50,10 @@ def proved_run(case: str, solver: str, cpu: float, peak: int = 100, **other: obj
     return run(case, solver, cpu, peak, status="optimal", lower_bound=peak, **other)
 
 
-def only_tables(section: Section | None) -> list[Table]:
+def only_tables(section: Section | None) -> list[Shown]:
     """Return the tables of a section that must be there."""
     assert section is not None
-    return [block for block in section.blocks if isinstance(block, Table)]
+    return [block for block in section.blocks if isinstance(block, Shown)]
 
 
 def only_charts(section: Section | None) -> list[Chart]:

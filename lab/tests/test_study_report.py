@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from sweep_folder import RESULT, SESSION, write_sweep
 from memplan.base.errors import FormatError, MemplanError
 from memplan.cli import output
 from memplan_lab import study
-from memplan_lab.bench import latency, report
+from memplan_lab.bench import files, latency, report
 from memplan_lab.bench.latency import Case, Outcome, Timing
 from memplan_lab.bench.rows import COLUMNS, Row
+from memplan_lab.bench.tables import Shown
 from memplan_lab.cli import main
 from memplan_lab.study import html, markdown
 from memplan_lab.study.about import About, of_sweep
-from memplan_lab.study.blocks import Section, Table
+from memplan_lab.study.blocks import Section
 from memplan_lab.study.results import Results, Run
 from memplan_lab.study.sections import sections
 
@@ -107,16 +108,10 @@ def test_files_of_benchmarks_are_read(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
-def test_files_of_older_releases_are_read(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_older_releases_are_read(tmp_path: Path, name: str) -> None:
     """Tests that columns which a file does not have are as if they were unknown."""
     older = COLUMNS[: COLUMNS.index("error") + 1]
-    with monkeypatch.context() as patch:
-        patch.setattr(report, "COLUMNS", older)
-        patch.setattr(report, "fields", lambda row: fields(row)[: len(older)])
-        patch.setattr(report, "astuple", lambda row: astuple(row)[: len(older)])
-        report.write([ROW], tmp_path / name)
+    files.write([{column: getattr(ROW, column) for column in older}], tmp_path / name)
     assert report.read(tmp_path / name) == [ROW]
 
 
@@ -132,7 +127,7 @@ def test_solvers_stand_as_the_registry_has_them(tmp_path: Path) -> None:
     ("name", "text", "error"),
     [
         ("rows.txt", "x", "is not a result"),
-        ("rows.csv", "suite,case\n", "does not have the columns"),
+        ("rows.csv", "suite,case\na,b\n", "does not have the columns"),
         ("rows.csv", ",".join(COLUMNS) + "\na,b,many\n", "rows.csv:2: is damaged"),
         ("rows.parquet", "no parquet", "cannot be read"),
         ("nowhere/rows.csv", None, "cannot be read"),
@@ -240,7 +235,7 @@ def test_figures_take_the_colours_of_the_page() -> None:
 def test_names_are_text_on_both_pages() -> None:
     """Tests that names end up as text, even if they look like code of a page."""
     name = "<b>|*x*|</b> & `y`"
-    table = Table("Names.", ("name", "count"), [(name, "1")])
+    table = Shown("Names.", ("name", "count"), [(name, "1")])
     text = html.page("A study", [("Section", Section((), (table,)))])
     assert name in Page(text).words
     line = markdown.page("A study", [("Section", Section((), (table,)))]).splitlines()[-1]
@@ -251,7 +246,7 @@ def test_what_all_sources_agree_on_is_told_once() -> None:
     """Tests the table of where results are from."""
     about = [About("a", {"versions": "1", "command": "x"}), About("b", {"versions": "1"})]
     _, table = sections(Results(RUNS, about))[0][1].blocks
-    assert isinstance(table, Table)
+    assert isinstance(table, Shown)
     assert table.lines == [("command", "x", "a"), ("versions", "1", "all")]
 
 
@@ -265,7 +260,7 @@ def test_what_is_left_out_names_its_sweep() -> None:
     ]
     assert titles[-1] == "Left out"
     (missing,) = made[-1][1].blocks
-    assert isinstance(missing, Table)
+    assert isinstance(missing, Shown)
     assert [line[0] for line in missing.lines] == [
         "MiniMalloc, figure 8: the original suite",
         "MiniMalloc, table 2: the challenging suite",
@@ -280,7 +275,7 @@ def test_what_is_left_out_names_its_sweep() -> None:
         "TelaMalloc, figures 15 to 17",
         "MemoMalloc",
     ]
-    commands = ("sweep --suite ", "bench-streams ", "bench-latency ", "learn figures ")
+    commands = ("sweep --suite ", "bench somas ", "bench latency ", "learn figures ")
     assert all(
         line[1].startswith(tuple(f"memplan-lab {command}" for command in commands))
         for line in missing.lines
@@ -396,11 +391,12 @@ def test_the_command_refuses_in_a_sentence(
 
 
 def test_latencies_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that a file of `bench-latency` alone makes a report with its charts."""
+    """Tests that a file of `bench latency` alone makes a report with its charts."""
     timing = Timing(0.01, 0.01, 0.0)
     outcome = Outcome(timing, timing, sizes=(1, 2), equal=True)
-    path = tmp_path / "latency.json"
-    latency.report.write([latency.Row(Case("vgg16", 128, 1, 1), "glibc", 0, outcome)], str(path))
+    path = tmp_path / "latency.parquet"
+    row = latency.Row(Case("vgg16", 128, 1, 1), "glibc", 0, outcome)
+    files.write([{"experiment": "latency", **row.figures()}], path)
     assert main(["report", str(path), "-o", str(tmp_path / "out")]) == 0
     assert "0 runs and 1 latencies reported" in capsys.readouterr().out
     text = (tmp_path / "out" / "report.md").read_text()

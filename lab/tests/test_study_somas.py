@@ -11,13 +11,13 @@ import pytest
 import memplan
 from memplan.graph import Layout, lay_out, unsafe_pairs
 from memplan.problem import Problem
-from memplan_lab.bench import report, somas
+from memplan_lab.bench import report, somas_tables
+from memplan_lab.bench.experiments import somas
 from memplan_lab.bench.generators import pangu_like
 from memplan_lab.bench.rows import Row
+from memplan_lab.bench.tables import Shown
 from memplan_lab.cli import main
 from memplan_lab.study import results, sections
-from memplan_lab.study import somas as tables
-from memplan_lab.study.blocks import Section, Table
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +34,10 @@ def layout() -> Layout:
 def rows() -> list[Row]:
     """Return what is measured of two small steps, under names of the paper."""
     graphs = {
-        "PanGu (2.6B)": lambda: pangu_like(300, 5, GROUPS, seed=2),
-        "PanGu (8B)": lambda: pangu_like(200, 4, 3, seed=1),
+        "PanGu (2.6B)": pangu_like(300, 5, GROUPS, seed=2),
+        "PanGu (8B)": pangu_like(200, 4, 3, seed=1),
     }
-    return list(somas.measure(graphs, timeout=2))
+    return [row for name, graph in graphs.items() for row in somas.measure(name, lay_out(graph), 2)]
 
 
 def needed_together(problem: Problem) -> set[frozenset[str]]:
@@ -103,13 +103,12 @@ def test_what_is_measured(rows: list[Row]) -> None:
 def test_the_tables_show_ours_beside_the_papers(rows: list[Row]) -> None:
     """Tests cells of all four tables."""
     runs = list(results.fold(rows))
-    made = {title: make(runs) for title, make in tables.SECTIONS.items()}
+    made = {title: make(runs) for title, make in somas_tables.PARTS.items()}
 
-    def find(title: str, at: int) -> Table:
-        section = made[title]
-        assert isinstance(section, Section)
-        table = section.blocks[at]
-        assert isinstance(table, Table)
+    def find(title: str, at: int) -> Shown:
+        part = made[title]
+        assert part is not None
+        table = part[1][at]
         assert all(len(line) == len(table.headings) for line in table.lines)
         return table
 
@@ -135,16 +134,16 @@ def test_the_report_has_the_sections(rows: list[Row], tmp_path: Path) -> None:
     report.write(rows, tmp_path / "streams.csv")
     read = results.read([tmp_path / "streams.csv"])
     made = dict(sections.sections(read))
-    assert set(tables.SECTIONS) <= set(made)
+    assert set(somas_tables.PARTS) <= set(made)
     assert "Failures" not in made
     quality = made["Peak over bound"].blocks
-    assert not any(somas.SAFETY in block.caption for block in quality)
+    assert not any(somas.SAFETY in str(block) for block in quality)
 
 
 def test_a_network_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the sentence on a wrong name."""
-    assert main(["bench-streams", "--network", "vgg"]) == 2
-    assert 'there is no network "vgg"; choose bert_base' in capsys.readouterr().err
+    assert main(["bench", "somas", "--case", "vgg"]) == 2
+    assert 'somas has no case "vgg"' in capsys.readouterr().err
 
 
 def test_bump_is_the_sum_of_all_sizes(layout: Layout) -> None:

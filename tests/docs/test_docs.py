@@ -184,7 +184,7 @@ def test_commands_are_told_as_they_are() -> None:
     assert re.search(r"`--solver .*\[default: auto\] \|$", plan, re.MULTILINE)
     record = text[text.index("## memplan record ") :]
     assert re.search(r"`-o, --output FILE` \| Write the trace .* as JSON. \[required\]", record)
-    assert "memplan-lab bench [OPTIONS] [SUITE...]" in text
+    assert "memplan-lab bench [OPTIONS] [NAME...]" in text
     assert "### memplan-lab learn train { #memplan-lab-learn-train }" in text
 
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import MISSING, astuple, fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, replace
+from typing import Any
 
 from memplan.base.errors import FormatError
-from memplan.base.files import read_text, write_bytes
 from memplan.problem.plan import restate
 from memplan.view.units import seconds
-from memplan_lab.bench import tables
+from memplan_lab.bench import files
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.bench.summary import Comparison, Summary, by_suite, compare, summarise
-from memplan_lab.bench.tables import DASH, terminal
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from memplan_lab.bench.tables import DASH, Shown
 
 _SUMMARY = ("solver", "solved", "optimal", "median", "worst", "sum", "CPU", "peak/bound", "x CPU")
 _DETAIL = (
@@ -51,51 +44,47 @@ _COMPARISON = (
 )
 
 
-def table(rows: Sequence[Row]) -> RenderableType:
+def table(rows: Sequence[Row]) -> list[Shown]:
     """Return a table for each suite, one line a solver.
 
     Times are wall clock but for `CPU`, the sum of CPU time; `peak/bound` is mean and worst over
     the solved cases; `x CPU` is the CPU time over that of the first solver.
     """
-    return _tables(
-        {
-            suite: [_summary_cells(one) for one in summarise(group)]
-            for suite, group in by_suite(rows).items()
-        },
-        _SUMMARY,
-        left=(0,),
-    )
+    return [
+        Shown(suite, _SUMMARY, [_summary_cells(one) for one in summarise(group)])
+        for suite, group in by_suite(rows).items()
+    ]
 
 
-def details(rows: Sequence[Row]) -> RenderableType:
+def details(rows: Sequence[Row]) -> list[Shown]:
     """Return a table for each suite, one line a row."""
-    return _tables(
-        {suite: [_detail_cells(row) for row in group] for suite, group in by_suite(rows).items()},
-        _DETAIL,
-        left=(0, 1, 3, 10),
-    )
+    return [
+        Shown(suite, _DETAIL, [_detail_cells(row) for row in group], (0, 1, 3, 10))
+        for suite, group in by_suite(rows).items()
+    ]
 
 
-def comparison(rows: Sequence[Row]) -> RenderableType:
+def comparison(rows: Sequence[Row]) -> list[Shown]:
     """Return a table for each suite: the first solver over each other one, by CPU, peak and nodes.
 
     Geometric mean and worst case, over the cases that both solved; below 1 the first is better.
     `speed-up` is the median of the other's CPU over the first's, also where the other failed.
     """
-    return _tables(
-        {
-            suite: [_comparison_cells(one) for one in compare(group)]
-            for suite, group in by_suite(rows).items()
-        },
-        _COMPARISON,
-        left=(0, 1),
-    )
+    return [
+        Shown(suite, _COMPARISON, [_comparison_cells(one) for one in compare(group)], (0, 1))
+        for suite, group in by_suite(rows).items()
+    ]
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """Return the lines of `table` for all suites as one Markdown table."""
+def in_one(rows: Iterable[Row]) -> Shown:
+    """Return the lines of `table` for all suites as one."""
     lines = [(one.suite, *_summary_cells(one)) for one in summarise(rows)]
-    return tables.markdown(("suite", *_SUMMARY), lines, left=(0,))
+    return Shown("Suites", ("suite", *_SUMMARY), lines)
+
+
+_KINDS = {"str": str, "int": int, "float": float}
+_TYPES = {field.name: str(field.type).split(" ")[0] for field in fields(Row)}
+_NEEDED = {field.name for field in fields(Row) if field.default is MISSING}
 
 
 def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
@@ -106,112 +95,48 @@ def write(rows: Iterable[Row], path: str | os.PathLike[str]) -> None:
     FormatError
         For another suffix, or if the file cannot be written.
     """
-    check_file(path)
-    write_bytes(os.fspath(path), _WRITERS[_suffix(path)](list(rows)))
-
-
-def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse before hours of work a file that `write` would refuse after them."""
-    if _suffix(path) not in _WRITERS:
-        raise FormatError(
-            os.fspath(path), "results are written as .csv or .parquet; choose one by the suffix"
-        )
-
-
-def _suffix(path: str | os.PathLike[str]) -> str:
-    return os.path.splitext(os.fspath(path))[1].lower()
-
-
-# Files -----------------------------------------------------------------------------------------
-
-
-def _csv(rows: list[Row]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(astuple(row) for row in rows)
-    return text.getvalue().encode()
-
-
-def _parquet(rows: list[Row]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # Types are given and not inferred, so that a column has the same type where it is empty.
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    schema = pa.schema([(f.name, types[str(f.type).split(" ")[0]]) for f in fields(Row)])
-    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns, schema=schema), sink)
-    return sink.getvalue()
-
-
-_WRITERS = {".csv": _csv, ".parquet": _parquet}
+    files.write([asdict(row) for row in rows], path, types=_TYPES)
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:
-    """Read what `write` wrote, also in an older release, which had fewer columns."""
-    reader = {".csv": _read_csv, ".parquet": _read_parquet}.get(_suffix(path))
-    if reader is None:
-        raise FormatError(
-            os.fspath(path),
-            "is not a result; give folders of memplan-lab sweep, or .csv and .parquet of bench",
-        )
-    rows = [Row(**values) for values in reader(Path(path))]
-    return [
-        replace(row, status=restate(row.status, row.objective == "fit", row.peak, row.lower_bound))
-        for row in rows
-    ]
+    """Read what `write` wrote, also in an older release, which had fewer columns.
+
+    Raises
+    ------
+    FormatError
+        If the file is none of a benchmark, or damaged.
+    MissingExtraError
+        For Parquet, if PyArrow is not installed.
+    """
+    return make_rows(path, files.read(path))
 
 
-_KINDS = {"str": str, "int": int, "float": float}
-_TYPES = {field.name: _KINDS[str(field.type).split(" ")[0]] for field in fields(Row)}
-_NEEDED = {field.name for field in fields(Row) if field.default is MISSING}
-
-
-def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
-    lines = csv.reader(io.StringIO(read_text(path)))
-    names = next(lines, [])
-    _check_columns(path, names)
-    for cells in lines:
+def make_rows(path: str | os.PathLike[str], read: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return what a file holds of solvers on problems."""
+    rows = []
+    for number, values in enumerate(read, 2):
+        if not values.keys() >= _NEEDED:
+            columns = ", ".join(COLUMNS)
+            raise FormatError(
+                os.fspath(path), f"does not have the columns of a benchmark: {columns}"
+            )
         try:
-            yield {
-                name: _TYPES[name](cell) if cell or _TYPES[name] is str else None
-                for name, cell in zip(names, cells, strict=True)
-            }
+            row = Row(**{name: _read(name, values[name]) for name in COLUMNS if name in values})
         except ValueError as error:
-            raise FormatError(str(path), f"is damaged: {error}", line=lines.line_num) from None
-
-
-def _read_parquet(path: Path) -> list[dict[str, Any]]:
-    from pyarrow import parquet
-
-    try:
-        table = parquet.ParquetFile(path).read()
-    except (OSError, ValueError) as error:  # of pyarrow, which have these among their bases
-        reason = " ".join(str(error).split())
-        raise FormatError(str(path), f"the file cannot be read: {reason}") from None
-    _check_columns(path, table.column_names)
-    rows: list[dict[str, Any]] = table.to_pylist()
+            raise FormatError(os.fspath(path), f"is damaged: {error}", line=number) from None
+        status = restate(row.status, row.objective == "fit", row.peak, row.lower_bound)
+        rows.append(replace(row, status=status))
     return rows
 
 
-def _check_columns(path: Path, columns: Sequence[str]) -> None:
-    if not _NEEDED <= set(columns) <= set(COLUMNS):
-        raise FormatError(
-            str(path), f"does not have the columns of a benchmark: {', '.join(COLUMNS)}"
-        )
+def _read(name: str, value: Any) -> Any:
+    """Return a value of a column; in CSV it is text."""
+    if not isinstance(value, str) or _TYPES[name] == "str":
+        return value
+    return _KINDS[_TYPES[name]](value) if value else None
 
 
 # Cells -----------------------------------------------------------------------------------------
-
-
-def _tables(
-    lines: dict[str, list[tuple[str, ...]]], headings: Sequence[str], left: Sequence[int]
-) -> RenderableType:
-    from rich.console import Group
-
-    return Group(*(terminal(suite, headings, cells, left) for suite, cells in lines.items()))
 
 
 def _summary_cells(one: Summary) -> tuple[str, ...]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from memplan.base.errors import MemplanError, MissingExtraError
 from memplan.problem import Problem
 from memplan.solvers import registry
-from memplan_lab.bench import exchange, processes
-from memplan_lab.bench.bar import Announce, bar, no_step
+from memplan_lab.bench import exchange, experiment, processes
+from memplan_lab.bench.experiment import Arm, Experiment
 from memplan_lab.bench.peers import Command, is_omnimalloc
-from memplan_lab.bench.rows import Outcome, Request, Row
+from memplan_lab.bench.rows import COLUMNS, Outcome, Request, Row
 from memplan_lab.bench.suites import Case, Options, cases
 
 
@@ -22,6 +22,7 @@ def run(
     suites: Sequence[str],
     solvers: Sequence[str],
     *,
+    names: Sequence[str] | None = None,
     data: Path | None = None,
     sizes: Sequence[int] | None = None,
     seeds: int | None = None,
@@ -48,6 +49,8 @@ def run(
         Names of `memplan_lab.bench.suites.SUITES`, with or without a variant behind them.
     solvers
         Names of our own solvers, and of the peers `omnimalloc` or `omnimalloc:ALLOCATOR`.
+    names
+        Only cases of such names; * is any text.
     data, sizes, seeds, limit, capacity_percent
         Which cases; see `memplan_lab.bench.suites.Options`.
     objective
@@ -87,14 +90,26 @@ def run(
     todo = [case for suite in suites for case in cases(suite, options)]
     contestants = _find_contestants(solvers, commands or {})
     settings = Request("", objective or "", timeout, nodes, threads, seed, repeat)
+    compared = Experiment(
+        "suites",
+        "solvers and peers on suites of problems",
+        figures={},
+        cases=lambda _: (experiment.Case(each.name, partial(_Made, each)) for each in todo),
+        arms=lambda _: (
+            Arm(name, partial(_run, replace(settings, solver=name), command))
+            for name, command in contestants.items()
+        ),
+        tables=lambda rows, settings: (),
+    )
     rows: list[Row] = []
+
+    def take(found: Mapping[str, Any]) -> None:
+        rows.append(Row(**{name: found[name] for name in COLUMNS}))
+        if on_row:
+            on_row(rows[-1])
+
     try:
-        with bar(len(todo) * len(contestants)) if progress else nullcontext(no_step) as step:
-            for case in todo:
-                for row in _run_case(case, contestants, settings, step):
-                    rows.append(row)
-                    if on_row:
-                        on_row(row)
+        compared.run({"case": names, "limit": None}, take, progress=progress)
     finally:
         processes.close_idle()
     return rows
@@ -117,30 +132,38 @@ def _find_contestants(
     return contestants
 
 
-def _run_case(
-    case: Case, contestants: Mapping[str, Command | None], settings: Request, step: Announce
-) -> Iterator[Row]:
-    try:
-        problem = case.make()
-    except (ValueError, MemoryError) as error:  # a bad file, or a size that cannot be made
-        status = "skipped" if isinstance(error, MissingExtraError) else "error"
-        for solver in contestants:
-            step(case.name)
-            yield Row(
-                case.suite, case.name, 0, solver, settings.objective, status, error=f"{error}"
-            )
-        return
+class _Made:
+    """A case with its problem, or what kept it from being made."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.problem = case, Problem([])
+        self.status = self.error = ""
+        try:
+            self.problem = case.make()
+        except (ValueError, MemoryError) as error:  # a bad file, or a size that cannot be made
+            self.status = "skipped" if isinstance(error, MissingExtraError) else "error"
+            self.error = str(error)
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The problem as bytes, which programs do not need."""
+        return exchange.pack(self.problem)
+
+
+def _run(settings: Request, command: Command | None, made: _Made) -> dict[str, Any]:
+    case, problem = made.case, made.problem
+    if made.status:
+        names = (case.suite, case.name, 0, settings.solver, settings.objective, made.status)
+        return asdict(Row(*names, error=made.error))
     fits = problem.capacity is not None
-    objective = settings.objective or ("fit" if fits else "min_peak")
-    pack = cache(lambda: exchange.pack(problem))  # only on demand, as programs need no bytes
-    for solver, command in contestants.items():
-        step(f"{case.suite} · {case.name} · {solver}")
-        request = replace(settings, solver=solver, objective=objective)
-        if command is None:
-            outcome = _solve(problem, request, pack())
-        else:
-            outcome = command.run(problem, request)
-        yield _make_row(case, problem, request, outcome)
+    request = replace(settings, objective=settings.objective or ("fit" if fits else "min_peak"))
+    if command is not None:
+        outcome = command.run(problem, request)
+    else:
+        order = processes.make_order(request, len(problem), problem.capacity)
+        with processes.borrow() as zygote:
+            outcome = zygote.run(processes.Work(order, made.packed))
+    return asdict(_make_row(case, problem, request, outcome))
 
 
 def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) -> Row:
@@ -160,9 +183,3 @@ def _make_row(case: Case, problem: Problem, request: Request, outcome: Outcome) 
         node_limit=request.nodes,
         seed=request.seed,
     )
-
-
-def _solve(problem: Problem, request: Request, packed: bytes) -> Outcome:
-    order = processes.make_order(request, len(problem), problem.capacity)
-    with processes.borrow() as zygote:
-        return zygote.run(processes.Work(order, packed))

@@ -66,6 +66,15 @@ class Options:
                 raise MemplanError(f"{name}: {value} is below 1")
 
 
+def parse_factor(text: str) -> int:
+    """Read a capacity as a ratio of the smallest peak, such as 1.1; return it in percent."""
+    match = re.fullmatch(r"(\d{1,4})(?:\.(\d\d?))?", text, re.ASCII)
+    percent = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else 0
+    if percent < 1:
+        raise MemplanError(f"{text!r} is not a ratio such as 1.1 or 1.05")
+    return percent
+
+
 def cases(suite: str, options: Options = Options()) -> list[Case]:
     """Return the cases of a suite.
 

@@ -7,28 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from memplan.cli import running
-from memplan_lab.cli import (
-    bench,
-    bench_bands,
-    bench_blocks,
-    bench_contention,
-    bench_envelopes,
-    bench_ggml,
-    bench_latency,
-    bench_memories,
-    bench_order,
-    bench_penalties,
-    bench_recompute,
-    bench_repack,
-    bench_streams,
-    bench_tinygrad,
-    claims,
-    corpus,
-    learn,
-    report,
-    sweep,
-    trace,
-)
+from memplan_lab.cli import bench, claims, corpus, learn, report, sweep, trace
 
 __all__ = ["app", "main"]
 
@@ -42,26 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 running.add_root(app)
-for module in (
-    bench,
-    bench_latency,
-    bench_order,
-    bench_contention,
-    bench_repack,
-    bench_streams,
-    bench_bands,
-    bench_penalties,
-    bench_recompute,
-    bench_envelopes,
-    bench_blocks,
-    bench_ggml,
-    bench_memories,
-    bench_tinygrad,
-    claims,
-    sweep,
-    report,
-    trace,
-):
+for module in (bench, claims, sweep, report, trace):
     running.add_command(app, module)
 app.add_typer(learn.app, name=learn.NAME)
 app.add_typer(corpus.app, name=corpus.NAME)

@@ -99,7 +99,7 @@ def _table(built: Built) -> RenderableType:
     """Return by family how many problems there are, of what sizes, and with a proved peak."""
     from statistics import median
 
-    from memplan_lab.bench.tables import terminal
+    from memplan_lab.bench.tables import Shown
 
     rows = []
     for family in dict.fromkeys(record.family for record in built.records):
@@ -115,6 +115,5 @@ def _table(built: Built) -> RenderableType:
                 f"{sum(record.best_proved for record in own):,}",
             )
         )
-    return terminal(
-        "corpus", ("family", "problems", "min n", "median n", "max n", "proved"), rows, left=(0,)
-    )
+    headings = ("family", "problems", "min n", "median n", "max n", "proved")
+    return Shown("corpus", headings, rows).terminal()

@@ -161,9 +161,9 @@ def evaluate(
     if out is not None:
         merit.write(rows, out)
     if markdown:
-        output.line(merit.markdown(rows, hard).rstrip())
+        output.line(merit.table(rows, hard).markdown().rstrip())
     else:
-        output.console().print(merit.table(rows, hard))
+        output.console().print(merit.table(rows, hard).terminal())
 
 
 @app.command()

@@ -19,7 +19,7 @@ def command(
         typer.Argument(
             metavar="RESULTS...",
             help="Folders of `memplan-lab sweep`, .csv and .parquet files of `memplan-lab bench`, "
-            "and .json files of `bench-latency`, `bench-contention` and `learn figures`.",
+            "and .json files of `learn figures`.",
         ),
     ],
     out: Annotated[

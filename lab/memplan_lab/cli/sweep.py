@@ -236,7 +236,7 @@ def _summary(out: str, effort: Effort) -> None:
         counts = [str(count[status] or tables.DASH) for status in statuses]
         lines.append((name, str(len(of_it)), *counts, seconds(solving)))
     headings = ("solver", "tasks", *statuses, "solving")
-    output.console().print(tables.terminal(out, headings, lines, left=(0,)))
+    output.console().print(tables.Shown(out, headings, lines).terminal())
     if effort.overhead is None:
         return
     output.message(

@@ -8,17 +8,12 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from memplan.formats import write_bytes
-from memplan_lab.bench import tables
-from memplan_lab.bench.tables import DASH
+from memplan_lab.bench.tables import DASH, Shown
 from memplan_lab.learn.evaluating import Row
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-__all__ = ["HEADINGS", "Merit", "cells", "judge", "markdown", "table", "write"]
+__all__ = ["HEADINGS", "Merit", "cells", "judge", "table", "write"]
 
 HEADINGS = (
     "family",
@@ -94,15 +89,10 @@ def _judge(family: str, rows: Iterable[Row], limit: int) -> Merit:
     )
 
 
-def table(rows: Sequence[Row], hard: int) -> RenderableType:
-    """Return the summaries as a table for a terminal."""
+def table(rows: Sequence[Row], hard: int) -> Shown:
+    """Return the summaries as a table."""
     title = f"Hard: more than {hard:,} backtracks without learning"
-    return tables.terminal(title, HEADINGS, map(cells, judge(rows, hard)), left={0})
-
-
-def markdown(rows: Sequence[Row], hard: int) -> str:
-    """Return the same in Markdown."""
-    return tables.markdown(HEADINGS, map(cells, judge(rows, hard)), left={0})
+    return Shown(title, HEADINGS, list(map(cells, judge(rows, hard))))
 
 
 def cells(merit: Merit) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memplan.view.units import seconds
 from memplan_lab.bench.summary import by_solver, by_suite, compare, summarise
-from memplan_lab.bench.tables import DASH
+from memplan_lab.bench.tables import DASH, Shown
 from memplan_lab.study import measures
-from memplan_lab.study.blocks import Section, Table
+from memplan_lab.study.blocks import Section
 from memplan_lab.study.results import Run
 
 LEARNED = "learned=on"  # this switch has a section of its own
@@ -35,7 +35,7 @@ def section(runs: Sequence[Run]) -> Section | None:
     )
 
 
-def _make_table(caption: str, variants: Sequence[Run]) -> Table:
+def _make_table(caption: str, variants: Sequence[Run]) -> Shown:
     """Return the table of a family; for the objective `fit` it has no column for optimality."""
     cells = lines(variants)
     headings: tuple[str, ...] = _HEADINGS
@@ -43,7 +43,7 @@ def _make_table(caption: str, variants: Sequence[Run]) -> Table:
         at = headings.index("optimal")
         headings = (*headings[:at], *headings[at + 1 :])
         cells = [(*line[:at], *line[at + 1 :]) for line in cells]
-    return Table(caption, headings, cells)
+    return Shown(caption, headings, cells)
 
 
 def families(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memplan_lab.bench.summary import by_suite
+from memplan_lab.bench.tables import Shown
 from memplan_lab.learn import Row as Instance
 from memplan_lab.learn import merit
 from memplan_lab.learn.evaluating import Run as Search
 from memplan_lab.learn.figures import Figures, draw
 from memplan_lab.study import charts, measures
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
 
 PLAIN = "telamalloc"
@@ -31,7 +32,7 @@ def section(runs: Sequence[Run]) -> Section | None:
             "backtracks in its group, so giving up early brings no advantage.",
         ),
         (
-            Table(
+            Shown(
                 "Learned backtracking: medians over hard problems, and problems lost.",
                 merit.HEADINGS,
                 [merit.cells(one) for one in merit.judge(rows, _HARD)],

@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memplan_lab.bench.tables import Shown
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: lines of text under headings."""
-
-    caption: str  # what it shows, in a sentence
-    headings: Sequence[str]  # of the columns, k of them
-    lines: Sequence[Sequence[str]]  # cells, k in each
-    left: frozenset[int] = frozenset({0})  # the columns that are flush left
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,4 +26,4 @@ class Section:
     """What the report says under a heading."""
 
     text: Sequence[str] = ()  # paragraphs, plain
-    blocks: Sequence[Table | Chart] = ()  # what follows them
+    blocks: Sequence[Shown | Chart] = ()  # what follows them

@@ -15,8 +15,9 @@ from memplan.problem.interference import find_edges
 from memplan.problem.plan import Plan
 from memplan.solvers import solve
 from memplan.view import interference, load_plot
+from memplan_lab.bench.tables import Shown
 from memplan_lab.study import charts
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 
 TENSORS = (("T1", 0, 10, 100), ("T2", 2, 12, 50), ("T3", 3, 8, 80), ("T4", 10, 15, 100))
 _KB = 1000
@@ -58,7 +59,7 @@ def section() -> Section:
             "load, below which no plan is.",
         ),
         (
-            Table("Memory by strategy.", ("strategy", "buffers", "KB"), lines),
+            Shown("Memory by strategy.", ("strategy", "buffers", "KB"), lines),
             Chart(
                 "course-peak",
                 "Peak memory, naive and planned.",
@@ -66,7 +67,7 @@ def section() -> Section:
             ),
             Chart("course-interference", "Interference.", interference.draw(problem)),
             Chart("course-load", "Live memory over time.", load_plot.draw(problem)),
-            Table("What alignment costs.", ("alignment [KB]", "KB"), aligned),
+            Shown("What alignment costs.", ("alignment [KB]", "KB"), aligned),
         ),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memplan_lab.study.blocks import Section, Table
+from memplan_lab.bench.tables import Shown
+from memplan_lab.study.blocks import Section
 from memplan_lab.study.results import Run
 
 _WRONG = frozenset({"error", "failed", "invalid", "killed"})
@@ -21,5 +22,5 @@ def section(runs: Sequence[Run]) -> Section | None:
         return None
     headings = ("problems", "problem", "solver", "status", "why")
     caption = "Runs without a valid answer."
-    table = Table(caption, headings, lines, frozenset(range(len(headings))))
+    table = Shown(caption, headings, lines, frozenset(range(len(headings))))
     return Section(("All sections above count these runs as not solved.",), (table,))

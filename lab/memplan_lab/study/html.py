@@ -10,7 +10,8 @@ from itertools import starmap
 from xml.sax.saxutils import quoteattr
 
 from memplan.view import picture
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.bench.tables import Shown
+from memplan_lab.study.blocks import Chart, Section
 
 _DPI = 72
 # A figure takes its colours from the page, light or dark; those that tell solvers apart stay.
@@ -49,11 +50,11 @@ def _anchor(heading: str) -> str:
     return re.sub("[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
-def _block(block: Table | Chart) -> str:
+def _block(block: Shown | Chart) -> str:
     return _chart(block) if isinstance(block, Chart) else _table(block)
 
 
-def _table(table: Table) -> str:
+def _table(table: Shown) -> str:
     def row(cells: Iterable[str], tag: str, scope: str = "") -> str:
         return "".join(
             f"<{tag}{scope}{' class=left' if at in table.left else ''}>{escape(cell)}</{tag}>"
@@ -62,7 +63,7 @@ def _table(table: Table) -> str:
 
     body = "".join(f"<tr>{row(cells, 'td')}</tr>\n" for cells in table.lines)
     return (
-        f'<div class="wide">\n<table>\n<caption>{escape(table.caption)}</caption>\n'
+        f'<div class="wide">\n<table>\n<caption>{escape(table.title)}</caption>\n'
         f"<thead><tr>{row(table.headings, 'th', ' scope=col')}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n</div>\n"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memplan_lab.bench import tables
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.bench.tables import Shown
+from memplan_lab.study.blocks import Chart, Section
 
 _SPECIAL = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|#"})
 
@@ -20,12 +20,12 @@ def page(title: str, sections: Iterable[tuple[str, Section]]) -> str:
     return "\n".join(parts)
 
 
-def _block(block: Table | Chart) -> str:
+def _block(block: Shown | Chart) -> str:
     if isinstance(block, Chart):
         return f"![{_plain(block.caption)}]({block.name}.svg)\n\n*{_plain(block.caption)}*\n"
-    cells = [[_plain(cell) for cell in line] for line in block.lines]
-    table = tables.markdown([_plain(cell) for cell in block.headings], cells, block.left)
-    return f"*{_plain(block.caption)}*\n\n{table}"
+    headings = [_plain(cell) for cell in block.headings]
+    lines = [[_plain(cell) for cell in line] for line in block.lines]
+    return f"*{_plain(block.title)}*\n\n{Shown('', headings, lines, block.left).markdown()}"
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
 """Figures 2.1 to 5.2 of MemoMalloc, and its heap maps, on our recordings and measurements.
 
-The sizes, latencies and bytes of jemalloc are those of `memplan-lab bench-latency --output`, the
-waits those of `bench-contention --output`, the planners' times and peaks those of the suite
-`memomalloc`.
+The sizes, latencies and bytes of jemalloc are those of `memplan-lab bench latency --output`, the
+waits those of `memplan-lab bench contention --output`, the planners' times and peaks those of the
+suite `memomalloc`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from memplan.view import heap_map
 from memplan.view.panel import of_plan
 from memplan.view.units import plural
 from memplan_lab.bench import suites
-from memplan_lab.bench.latency import Case, Outcome, Row
-from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench.latency import Case, Contention, Outcome, Row
 from memplan_lab.bench.latency.summary import Rounds, by_case, ratio
+from memplan_lab.bench.tables import Shown
 from memplan_lab.study import charts
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
 
 SUITE = "memomalloc"
@@ -37,7 +37,7 @@ def section(
     runs: Sequence[Run], latency: Sequence[Row], contention: Sequence[Contention] = ()
 ) -> Section | None:
     """Return the figures that these results have data for, or nothing."""
-    blocks: list[Table | Chart] = [*_draw_contention(contention), *_draw_planners(runs)]
+    blocks: list[Shown | Chart] = [*_draw_contention(contention), *_draw_planners(runs)]
     text = []
     if blocks:
         text.append("The planners ran on one recorded inference of each of the paper's networks.")
@@ -211,7 +211,7 @@ def _draw_heap_maps(runs: Iterable[Run]) -> Iterable[Chart]:
 # Figure 4.1 --------------------------------------------------------------------------------------
 
 
-def _draw_ratios(measured: Measured) -> Iterable[Table | Chart]:
+def _draw_ratios(measured: Measured) -> Iterable[Shown | Chart]:
     """Yield the ratios by unit size: a chart for each allocator and number of threads."""
     bands: dict[tuple[str, int], dict[str, dict[int, list[float]]]] = {}
     for case, allocators in measured.items():
@@ -242,7 +242,7 @@ def _draw_ratios(measured: Measured) -> Iterable[Table | Chart]:
             )
         )
     headings = ("allocator", "threads", "networks", "least", "of", "largest", "of")
-    yield Table("Ratios by network, means over inputs.", headings, lines, frozenset({0, 4, 6}))
+    yield Shown("Ratios by network, means over inputs.", headings, lines, frozenset({0, 4, 6}))
 
 
 def _error(values: Sequence[float]) -> float:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from memplan.view.units import human, percent
 from memplan_lab.bench.summary import best_bounds, by_case, by_suite
+from memplan_lab.bench.tables import Shown
 from memplan_lab.study import charts, measures
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
 
 BOUND, BEST, NAIVE = "lower bound", "best plan", "no reuse"
@@ -25,7 +26,7 @@ _TEXT = (
 
 def section(runs: Sequence[Run]) -> Section | None:
     """Return the share that fits wherever the least peak was asked for."""
-    blocks: list[Table | Chart] = []
+    blocks: list[Shown | Chart] = []
     # A file that could not be read is a problem without buffers; it is among the failures.
     known = (run for run in runs if run.objective != measures.FIT and run.n)
     for group, mine in by_suite(known).items():
@@ -34,7 +35,7 @@ def section(runs: Sequence[Run]) -> Section | None:
         count = len(by_case(mine))
         needs = find_needs(mine)
         blocks.append(
-            Table(
+            Shown(
                 f"{group}: share of the {count:,} problems that fit, by memory.",
                 ("memory", *needs),
                 lines(needs, count),

@@ -13,9 +13,9 @@ from statistics import median
 from memplan.view.units import seconds
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.bench.summary import best_bounds, by_case, by_suite
-from memplan_lab.bench.tables import DASH
+from memplan_lab.bench.tables import DASH, Shown
 from memplan_lab.study import charts, measures
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.isomorphic import find_isomorphic
 from memplan_lab.study.results import Run
 
@@ -74,7 +74,7 @@ def isomorphic_solutions() -> Section:
             "and index is canonical; MiniMalloc tries only this one.",
         ),
         (
-            Table(
+            Shown(
                 "All orders that give the offsets of the paper's figure 2.",
                 ("solution", "order", "offset monotonic", "index monotonic"),
                 lines,
@@ -99,7 +99,7 @@ def challenging(runs: Sequence[Run]) -> Section | None:
             for of in [{run.solver: run for run in each}]
         ]
         headings = ("benchmark", *solvers, "MiniMalloc in the paper")
-        tables.append(Table(f"{group}: CPU time, or how the run ended.", headings, lines))
+        tables.append(Shown(f"{group}: CPU time, or how the run ended.", headings, lines))
     if not tables:
         return None
     return Section(
@@ -134,7 +134,7 @@ def microbenchmarks(runs: Sequence[Run]) -> Section | None:
                 "total in the paper",
                 "per step in the paper",
             )
-            tables.append(Table(f"{group}: CPU time of telamalloc.", headings, lines))
+            tables.append(Shown(f"{group}: CPU time of telamalloc.", headings, lines))
     if not tables:
         return None
     return Section(
@@ -168,7 +168,7 @@ def heuristics(runs: Sequence[Run]) -> Section | None:
             *(word for name in solvers for word in (name, "CPU")),
         ]
         tables.append(
-            Table(f"{group}: peak over the smallest peak, and CPU time.", headings, lines)
+            Shown(f"{group}: peak over the smallest peak, and CPU time.", headings, lines)
         )
     if not tables:
         return None
@@ -218,9 +218,9 @@ def original_suite(runs: Sequence[Run]) -> Section | None:
 
 def _compare_times(
     runs: Sequence[Run], base: str, is_shown: Callable[[str], bool], name: str
-) -> list[Table | Chart]:
+) -> list[Shown | Chart]:
     """Return, for the suite of models, times of solvers and their ratio to the time of one."""
-    blocks: list[Table | Chart] = []
+    blocks: list[Shown | Chart] = []
     fits = (run for run in runs if run.objective == measures.FIT and run.cpu_s)
     for group, mine in _runs_of_suite(fits, "models"):
         of = {
@@ -252,7 +252,7 @@ def _compare_times(
                 f"{group}: CPU time of each solver.",
                 charts.draw_bars(names, absolute, "CPU time [s]"),
             ),
-            Table(
+            Shown(
                 f"{group}: CPU time, or how the run ended.",
                 ("benchmark", *solvers),
                 [*lines, (f"median over {base}", *ratios)],
@@ -278,7 +278,7 @@ def library_sizes() -> Section:
             "planner for devices that has the search alone is built with the preset `small`, and "
             "`make check-embed` holds what it adds to a program to 120 kB.",
         ),
-        (Table("Shared libraries.", ("solvers", "package", "size"), lines, frozenset({0, 1})),),
+        (Shown("Shared libraries.", ("solvers", "package", "size"), lines, frozenset({0, 1})),),
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from memplan.view.units import percent, seconds
 from memplan_lab.bench.summary import Summary, by_solver, by_suite, over_bound, summarise
-from memplan_lab.bench.tables import DASH
+from memplan_lab.bench.tables import DASH, Shown
 from memplan_lab.study import charts, measures
-from memplan_lab.study.blocks import Chart, Section, Table
+from memplan_lab.study.blocks import Chart, Section
 from memplan_lab.study.results import Run
 
 _HEADINGS = (
@@ -26,11 +26,11 @@ def section(runs: Sequence[Run]) -> Section | None:
     }
     if not planned:
         return None
-    blocks: list[Table | Chart] = []
+    blocks: list[Shown | Chart] = []
     for group, mine in planned.items():
         left = frozenset({0, 6})
         caption = f"{group}: peak over the best known bound."
-        blocks.append(Table(caption, _HEADINGS, lines(mine), left))
+        blocks.append(Shown(caption, _HEADINGS, lines(mine), left))
         blocks.append(
             Chart(
                 charts.name("peak-over-bound", group),

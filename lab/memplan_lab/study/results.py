@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import pstdev
+from typing import Any
 
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.files import read_text
 from memplan.solvers.registry import SOLVERS
-from memplan_lab.bench import latency, report
-from memplan_lab.bench.latency.contention import Contention
+from memplan_lab.bench import files, latency, report
+from memplan_lab.bench.latency import Contention
 from memplan_lab.bench.rows import COLUMNS, Row
 from memplan_lab.learn import figures
 from memplan_lab.learn.figures import Figures
@@ -42,8 +43,7 @@ class Results:
     # runs, about: Of all sources.
     runs: Sequence[Run]
     about: Sequence[About]
-    # latency, contention, learned: Of the files of `bench-latency`, `bench-contention` and `learn
-    # figures`.
+    # Of the experiments `latency` and `contention`, and of the files of `learn figures`.
     latency: Sequence[latency.Row] = ()
     contention: Sequence[Contention] = ()
     learned: Sequence[Figures] = ()
@@ -79,13 +79,12 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
             about.append(of_sweep(path.resolve().name, sweep.read_metadata(path)))
         else:
             if path.suffix == ".json":
-                found = _read_figures(path)
-                if found is None:
-                    measured += latency.report.read(path)
-                else:
-                    learned.append(found)
+                learned.append(_read_figures(path))
             else:
-                rows += report.read(path)
+                found = files.read(path)
+                made = [_MEASURED[row["experiment"]](row) for row in found if _is_measured(row)]
+                measured += made
+                rows += report.make_rows(path, (row for row in found if not _is_measured(row)))
             about.append(About(path.name, {}))
     if not rows and not measured and not learned:
         names = ", ".join(one.source for one in about)
@@ -99,12 +98,25 @@ def read(sources: Iterable[str | os.PathLike[str]]) -> Results:
     )
 
 
-def _read_figures(path: Path) -> Figures | None:
-    """Return the figures of `learn figures`, or `None` if the file is of another kind."""
+_MEASURED: Mapping[str, Callable[[Mapping[str, Any]], latency.Row | Contention]] = {
+    "latency": latency.Row.of,
+    "contention": Contention.of,
+}
+
+
+def _is_measured(row: Mapping[str, Any]) -> bool:
+    return row.get("experiment") in _MEASURED
+
+
+def _read_figures(path: Path) -> Figures:
+    """Return the figures of `learn figures`."""
     try:
-        return figures.read(json.loads(read_text(path)))
+        found = figures.read(json.loads(read_text(path)))
     except (KeyError, TypeError, ValueError):
-        return None
+        found = None
+    if found is None:
+        raise FormatError(str(path), "holds no figures of `memplan-lab learn figures`")
+    return found
 
 
 # Repetitions -------------------------------------------------------------------------------------

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 from memplan.view.units import plural
+from memplan_lab.bench import somas_tables
+from memplan_lab.bench.rows import Row
 from memplan_lab.bench.summary import by_case, by_solver, by_suite
+from memplan_lab.bench.tables import Shown
 from memplan_lab.study import (
     ablations,
     backtracks,
@@ -18,10 +22,9 @@ from memplan_lab.study import (
     memory,
     papers,
     quality,
-    somas,
 )
 from memplan_lab.study.about import About
-from memplan_lab.study.blocks import Section, Table
+from memplan_lab.study.blocks import Section
 from memplan_lab.study.results import Results, Run
 
 
@@ -36,6 +39,15 @@ class _Part:
     make: Callable[[Sequence[Run]], Section | None]
     filled_by: str = ""
 
+
+def _wrap(
+    make: Callable[[Sequence[Row]], somas_tables.Part | None], runs: Sequence[Run]
+) -> Section | None:
+    part = make(runs)
+    return None if part is None else Section((part[0],), part[1])
+
+
+_SOMAS = {title: partial(_wrap, make) for title, make in somas_tables.PARTS.items()}
 
 _PARTS = (
     _Part("Peak over bound", quality.section, "corpus --solver auto --solver greedy --timeout 2"),
@@ -100,8 +112,8 @@ _PARTS = (
         f"{backtracks.LEARNED} --timeout 2",
     ),
     *(
-        _Part(title, make, "memplan-lab bench-streams --output streams.csv")
-        for title, make in somas.SECTIONS.items()
+        _Part(title, make, "memplan-lab bench somas --output streams.csv")
+        for title, make in _SOMAS.items()
     ),
 )
 
@@ -109,18 +121,15 @@ _PARTS = (
 def sections(results: Results, command: str = "") -> list[tuple[str, Section]]:
     """Return all that the results have to say, by title, in the order of the report."""
     # Times of algorithms that make no plan are for their own section only.
-    solves = [run for run in results.runs if run.status != somas.MEASURED]
-    made = [
-        (part, part.make(results.runs if part.title in somas.SECTIONS else solves))
-        for part in _PARTS
-    ]
+    solves = [run for run in results.runs if run.status != somas_tables.MEASURED]
+    made = [(part, part.make(results.runs if part.title in _SOMAS else solves)) for part in _PARTS]
     empty = [(part.title, _name_command(part)) for part, section in made if section is None]
     learned = backtracks.figures(results.learned)
     if learned is None:
         empty.append(("TelaMalloc, figures 15 to 17", "memplan-lab learn figures FILE -o FOLDER"))
     paper = memomalloc.section(solves, results.latency, results.contention)
     if paper is None:
-        empty.append(("MemoMalloc", "memplan-lab bench-latency --output FILE.json"))
+        empty.append(("MemoMalloc", "memplan-lab bench latency --output FILE.parquet"))
     wrong = failures.section(solves)
     return [
         ("Results", _summary(results, command)),
@@ -157,11 +166,11 @@ def _summary(results: Results, command: str) -> Section:
     if command:
         text.append(f"Command: {command}")
     headings = ("problems", "count", "solvers", "runs")
-    tables = [Table("Runs.", headings, lines, frozenset({0, 2}))]
+    tables = [Shown("Runs.", headings, lines, frozenset({0, 2}))]
     facts = list(_list_facts(results.about))
     if facts:
         left = frozenset({0, 1, 2})
-        tables.append(Table("Setup.", ("property", "value", "source"), facts, left))
+        tables.append(Shown("Setup.", ("property", "value", "source"), facts, left))
     return Section(text, tables)
 
 
@@ -178,5 +187,5 @@ def _list_facts(about: Sequence[About]) -> Iterator[tuple[str, str, str]]:
 def _list_missing(empty: Sequence[tuple[str, str]]) -> Section:
     return Section(
         ("These results have nothing for the following sections; the commands given fill them.",),
-        (Table("Missing sections.", ("section", "command"), empty, frozenset({0, 1})),),
+        (Shown("Missing sections.", ("section", "command"), empty, frozenset({0, 1})),),
     )

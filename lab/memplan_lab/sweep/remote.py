@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import platform
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from memplan_lab.bench import processes
+from memplan_lab.bench.files import machine
 from memplan_lab.bench.processes import Work
 from memplan_lab.bench.rows import Outcome
 
@@ -101,23 +98,3 @@ def describe(libraries: Sequence[str]) -> dict[str, Any]:
     with processes.borrow():
         pass
     return {**machine(), "missing": [name for name in libraries if find_spec(name) is None]}
-
-
-def machine() -> dict[str, Any]:
-    """Return the facts about this machine that times depend on."""
-    return {
-        "host": platform.node(),
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": ".".join(map(str, sys.version_info[:3])),
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())

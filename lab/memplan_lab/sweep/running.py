@@ -7,16 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan.base.errors import MemplanError
+from memplan_lab.bench.files import find_versions, machine
 from memplan_lab.extras import require
 from memplan_lab.sweep.cluster import LOCAL, connect, describe_workers
 from memplan_lab.sweep.dataset import Dataset, check
 from memplan_lab.sweep.dispatch import Dispatcher
-from memplan_lab.sweep.remote import machine
 from memplan_lab.sweep.results import Result
 from memplan_lab.sweep.tasks import Settings, items
 
@@ -137,14 +136,7 @@ def _session(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
         "scheduler": scheduler,
-        "versions": {name: _version(name) for name in (*_LIBRARIES, *libraries)},
+        "versions": find_versions((*_LIBRARIES, *libraries)),
         "machine": machine(),
         "workers": describe_workers(client, libraries),
     }
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:  # its import has another name than its package
-        return None

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import geometric_mean, median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from memplan.base.errors import FormatError
-from memplan.base.files import read_text, write_bytes
 from memplan.view.units import percent, seconds
-from memplan_lab.bench import tables
-from memplan_lab.bench.latency.contention import Contention
-from memplan_lab.bench.latency.profile import Profile
-from memplan_lab.bench.latency.rows import Case, Outcome, Row
-from memplan_lab.bench.latency.server import Served
+from memplan_lab.bench.latency.rows import Case, Contention, Outcome, Row
 from memplan_lab.bench.latency.summary import Ratio, Rounds, by_case, causes, compare, ratio
-from memplan_lab.bench.tables import DASH
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from memplan_lab.bench.tables import DASH, Shown
 
 _PAGE = 4096
 
 
-class Table(NamedTuple):
-    """A table, before it is known where it will be shown."""
-
-    title: str
-    headings: tuple[str, ...]
-    lines: Sequence[tuple[str, ...]]
-    left: tuple[int, ...]
-
-
-def terminal(shown: Iterable[Table]) -> RenderableType:
-    """Return tables for a terminal."""
-    from rich.console import Group
-
-    return Group(*(tables.terminal(*table) for table in shown))
-
-
-def markdown(shown: Iterable[Table]) -> str:
-    """Return tables in Markdown, their titles in bold."""
-    parts = [f"**{t.title}**\n\n{tables.markdown(t.headings, t.lines, t.left)}" for t in shown]
-    return "\n".join(parts)
-
-
-def overview(rows: Sequence[Row]) -> Table:
+def overview(rows: Sequence[Row]) -> Shown:
     """Return slab over eager, by request threads and allocator: geometric mean, and worst."""
     lines = [
         (
@@ -63,7 +28,7 @@ def overview(rows: Sequence[Row]) -> Table:
         for one in compare(rows)
     ]
     across, inside = ("CPU", "worst", "where"), ("in one process", "worst", "where")
-    return Table(
+    return Shown(
         "Latency with the slab / eager with an allocator",
         ("threads", "allocator", "cases", *across, "wall", "worst", *inside),
         lines,
@@ -71,7 +36,7 @@ def overview(rows: Sequence[Row]) -> Table:
     )
 
 
-def spread(rows: Sequence[Row]) -> Table:
+def spread(rows: Sequence[Row]) -> Shown:
     """Return the whole range of slab over eager by CPU time across processes."""
     lines = [
         (
@@ -81,7 +46,7 @@ def spread(rows: Sequence[Row]) -> Table:
         )
         for one in compare(rows)
     ]
-    return Table(
+    return Shown(
         "The range of the ratios of CPU time",
         ("threads", "allocator", "cases", "least", "where", "median", "largest", "where"),
         lines,
@@ -89,13 +54,13 @@ def spread(rows: Sequence[Row]) -> Table:
     )
 
 
-def decided(rows: Sequence[Row]) -> Table:
+def decided(rows: Sequence[Row]) -> Shown:
     """Return the correlations of the ratio under the first allocator, the strongest first."""
     lines = [
         (cause.name, f"{cause.correlation:+.2f}", f"{cause.least:.3g}", f"{cause.most:.3g}")
         for cause in causes(rows)
     ]
-    return Table(
+    return Shown(
         "What decides the ratio: rank correlation over the cases (-1: the more, the lower)",
         ("property of a case", "correlation", "least", "most"),
         lines,
@@ -103,7 +68,7 @@ def decided(rows: Sequence[Row]) -> Table:
     )
 
 
-def by_network(rows: Sequence[Row]) -> Table:
+def by_network(rows: Sequence[Row]) -> Shown:
     """Return slab over eager by CPU time across processes: geometric mean over inputs."""
     found: dict[tuple[int, str], dict[str, list[float]]] = {}
     for case, allocators in by_case(rows).items():
@@ -116,12 +81,12 @@ def by_network(rows: Sequence[Row]) -> Table:
         (str(threads), network, *(_mean_cell(line.get(name)) for name in names))
         for (threads, network), line in found.items()
     ]
-    return Table("By network, CPU time", ("threads", "network", *names), lines, (1,))
+    return Shown("By network, CPU time", ("threads", "network", *names), lines, (1,))
 
 
-def cases(rows: Sequence[Row]) -> Table:
+def cases(rows: Sequence[Row]) -> Shown:
     """Return times and page faults of every case under the first allocator."""
-    return Table(
+    return Shown(
         "Cases with the first allocator: CPU time and page faults of an inference",
         (
             "threads",
@@ -138,10 +103,10 @@ def cases(rows: Sequence[Row]) -> Table:
     )
 
 
-def plans(rows: Sequence[Row]) -> Table:
+def plans(rows: Sequence[Row]) -> Shown:
     """Return the plan of every case, and how many allocations the slab served."""
     planned = ("allocations", "planned", "peak / load", "time of greedy_by_size", "time of auto")
-    return Table(
+    return Shown(
         "Plans, and allocations served by the slab",
         ("threads", "case", *planned, "served", "not served", "outputs"),
         [_plan_cells(case, rounds) for case, rounds in _first(rows)],
@@ -154,10 +119,10 @@ def _first(rows: Sequence[Row]) -> Iterator[tuple[Case, Rounds]]:
         yield case, next(iter(allocators.values()))
 
 
-def contention(rows: Sequence[Contention]) -> Table:
+def contention(rows: Sequence[Contention]) -> Shown:
     """Return the shares of CPU time that went into memory, and how long threads waited for it."""
     shares = ("allocator", "page faults", "system calls", "total")
-    return Table(
+    return Shown(
         "CPU time of request threads: the share spent on memory, and waiting",
         (
             "threads",
@@ -173,40 +138,11 @@ def contention(rows: Sequence[Contention]) -> Table:
     )
 
 
-def failure(row: Row | Contention) -> str:
-    """Return one sentence for a process that failed."""
-    return f"{row.case.name} ({row.allocator}): {row.error}"
-
-
-def write(rows: Iterable[Row | Contention], path: str) -> None:
-    """Write all measurements as JSON, completely or not at all."""
-    cores = str(os.cpu_count())
-    about = {"machine": platform.machine(), "system": platform.platform(), "cores": cores}
-    data = {"about": about, "rows": [asdict(row) for row in rows]}
-    write_bytes(path, f"{json.dumps(data, indent=1)}\n".encode())
-
-
-def read(path: str | os.PathLike[str]) -> list[Row | Contention]:
-    """Read what `memplan-lab bench-latency --output` or `bench-contention --output` wrote."""
-    name = os.fspath(path)
-    try:
-        rows = json.loads(read_text(name))["rows"]
-        return [_read_row(row) for row in rows]
-    except (ValueError, KeyError, TypeError):
-        raise FormatError(
-            name,
-            "holds no measurements of latencies or contention; write them with bench-latency "
-            "--output or bench-contention --output",
-        ) from None
-
-
-def _read_row(row: dict[str, Any]) -> Row | Contention:
-    case = Case(**row["case"])
-    if "outcome" in row:
-        return Row(case, row["allocator"], row["round"], Outcome.from_json(row["outcome"]))
-    served = row["served"] and Served(tuple(row["served"]["threads"]), row["served"]["inferences"])
-    profile = row["profile"] and Profile(**row["profile"])
-    return Contention(case, row["allocator"], row["slab"], served, profile, row["error"])
+def failures(rows: Sequence[Mapping[str, Any]]) -> Iterator[Shown]:
+    """Yield a table of the processes that failed, if there are some."""
+    lines = [(row["case"], row["arm"], row["error"]) for row in rows if row["error"]]
+    if lines:
+        yield Shown("Failures", ("case", "memory from", "error"), lines, (0, 1, 2))
 
 
 def _ratio_cells(one: Ratio) -> tuple[str, str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from memplan_lab.bench.latency.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,11 @@ class Case:
     batch: int  # images or sequences in one request
     threads: int  # request threads, each of which runs its operators alone
     training: bool = False  # whether a training step is measured instead of an inference
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Case:
+        """Return the case of a row."""
+        return cls(*(row[name] for name in ("network", "size", "batch", "threads", "training")))
 
     @property
     def name(self) -> str:
@@ -105,7 +113,54 @@ class Row:
     round: int
     outcome: Outcome
 
-    @property
-    def error(self) -> str:
-        """One sentence, or empty."""
-        return self.outcome.error
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Row:
+        """Return a row of the experiment `latency`."""
+        outcome = Outcome.from_json({name: row[name] for name in _OUTCOME})
+        return cls(Case.of(row), row["allocator"], row["round"], outcome)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the columns of which `of` makes this row."""
+        where = {"allocator": self.allocator, "round": self.round}
+        return {**asdict(self.case), **where, **asdict(self.outcome)}
+
+
+_OUTCOME = tuple(each.name for each in fields(Outcome))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The work while the profiler was on: threads by the system's number, and inferences."""
+
+    threads: tuple[int, ...]
+    inferences: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """One process under the profiler."""
+
+    case: Case
+    allocator: str
+    slab: bool  # whether through a slab
+    # served, profile: The work of the request threads, and where their time went; `None` where
+    # there was an error.
+    served: Served | None = None
+    profile: Profile | None = None
+    error: str = ""  # one sentence, or empty
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Contention:
+        """Return a row of the experiment `contention`."""
+        served = row["served"] and Served(
+            tuple(row["served"]["threads"]), row["served"]["inferences"]
+        )
+        profile = row["profile"] and Profile(**row["profile"])
+        return cls(Case.of(row), row["allocator"], row["slab"], served, profile, row["error"])
+
+    def figures(self) -> dict[str, Any]:
+        """Return the columns of which `of` makes this row."""
+        return {
+            **asdict(self.case),
+            **{name: each for name, each in asdict(self).items() if name != "case"},
+        }

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Barrier, BrokenBarrierError, get_native_id
 from typing import Any
 
+from memplan_lab.bench.latency.rows import Served
 from memplan_lab.bench.latency.timing import results
 from memplan_lab.bench.latency.worker import check_loaded
 
@@ -37,14 +38,6 @@ class Load:
     # control, acknowledge: Pipes to and from the profiler.
     control: str
     acknowledge: str
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The work while the profiler was on: threads by the system's number, and inferences."""
-
-    threads: tuple[int, ...]
-    inferences: int
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ def by_case(rows: Iterable[Row]) -> dict[Case, dict[str, dict[int, Outcome]]]:
     failed = set()
     for row in rows:
         found.setdefault(row.case, {}).setdefault(row.allocator, {})[row.round] = row.outcome
-        if row.error:
+        if row.outcome.error:
             failed.add(row.case)
     return {case: allocators for case, allocators in found.items() if case not in failed}
 

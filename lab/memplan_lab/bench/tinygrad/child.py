@@ -1,4 +1,7 @@
-"""One network in tinygrad, in a process of its own, whose environment chooses the device."""
+"""One network in tinygrad, in a process of its own, whose environment chooses the device.
+
+python -m memplan_lab.bench.tinygrad.child < request
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 import sys
 import time
+from importlib.metadata import version
 from typing import Any
 
 from memplan.extensions.tinygrad import Arena, Planned, place_by_host, planning
@@ -30,14 +34,13 @@ def measure(name: str) -> dict[str, object]:
         step(given)
     arenas = max(planned.calls, key=lambda call: sum(arena.host_bytes for arena in call))
     return {
-        "name": name,
-        "version": _find_version(),
+        "version": version("tinygrad"),
         "buffers": sum(len(arena.problem) for arena in arenas),
         "host": sum(arena.host_bytes for arena in arenas),
         "bytes": sum(arena.bytes for arena in arenas),
         "bound": sum(arena.plan.lower_bound for arena in arenas),
-        "host_seconds": sum(_time_host(arena) for arena in arenas),
-        "seconds": sum(_time_ours(arena) for arena in arenas),
+        "host_ms": 1000 * sum(_time_host(arena) for arena in arenas),
+        "ms": 1000 * sum(_time_ours(arena) for arena in arenas),
         "notes": [str(note) for note in planned.notes],
     }
 
@@ -78,7 +81,7 @@ def check(name: str) -> dict[str, object]:
         planned, digest = _run(library, model, given, ours)
         hashes.append(digest)
         bytes_of = sum(arena.bytes for call in planned.calls for arena in call)
-    return {"name": name, "equal": hashes[0] == hashes[1], "hash": hashes[1], "bytes": bytes_of}
+    return {"equal": hashes[0] == hashes[1], "hash": hashes[1], "bytes": bytes_of}
 
 
 def _run(library: Any, model: Model, given: Any, ours: bool) -> tuple[Planned, str]:
@@ -101,11 +104,6 @@ def _run(library: Any, model: Model, given: Any, ours: bool) -> tuple[Planned, s
     return planned, digest.hexdigest()[:12]
 
 
-def _find_version() -> str:
-    from importlib.metadata import version
-
-    return version("tinygrad")
-
-
 if __name__ == "__main__":
-    print(json.dumps((check if sys.argv[2:] == ["check"] else measure)(sys.argv[1])))
+    request = json.load(sys.stdin)
+    print(json.dumps((check if request["check"] else measure)(request["name"])))

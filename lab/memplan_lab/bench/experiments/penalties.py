@@ -7,17 +7,26 @@ of tiles, and the problems of MiniMalloc lifted to penalties.
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import memplan as mp
 from memplan.base.errors import FormatError, MemplanError
-
-__all__ = ["CostRow", "Pool", "find_files", "measure_file", "read_pools", "summarise_costs"]
+from memplan_lab.bench.experiment import (
+    Arm,
+    Case,
+    Column,
+    Experiment,
+    Setting,
+    Settings,
+    Table,
+    tell,
+)
 
 
 @dataclass(frozen=True)
@@ -26,28 +35,6 @@ class Pool:
 
     problem: mp.Problem
     penalties: dict[tuple[str, str], int]
-
-
-@dataclass(frozen=True)
-class CostRow:
-    """What the plans of a file cost.
-
-    `plain` is what plans cost that know nothing of penalties; `seconds` is CPU time.
-    """
-
-    name: str
-    buffers: int
-    pairs: int
-    status: str
-    cost: int
-    bound: int
-    plain: int
-    seconds: float
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the least cost is proved, or that nothing fits."""
-        return self.status in ("optimal", "infeasible")
 
 
 def find_files(folder: str, lifted: bool) -> list[Path]:
@@ -114,28 +101,36 @@ def _read_pool(problem: dict[str, Any], pool: dict[str, Any], unequal: bool) -> 
     )
 
 
-def measure_file(path: Path, nodes: int | None, unequal: bool = False) -> CostRow:
+def _list_cases(settings: Settings) -> Iterator[Case]:
+    if settings["data"] is None:
+        raise MemplanError("name the folder benchmarks of dsa-solver by --data")
+    for path in find_files(settings["data"], settings["lifted"]):
+        yield Case(path.stem, partial(read_pools, path, settings["unequal"]))
+
+
+def measure(pools: list[Pool], nodes: int | None) -> dict[str, Any]:
     """Plan all memories of a file; that all fit is asked first."""
-    pools = read_pools(path, unequal)
-    buffers, pairs = sum(len(each.problem) for each in pools), sum(len(p.penalties) for p in pools)
+    size = {
+        "buffers": sum(len(each.problem) for each in pools),
+        "pairs": sum(len(each.penalties) for each in pools),
+    }
     begun = time.process_time()
     plans = [mp.solve(each.problem, threads=1) for each in pools]
     if any(plan.status is mp.Status.INFEASIBLE for plan in plans):
-        used = time.process_time() - begun
-        return CostRow(path.stem, buffers, pairs, "infeasible", 0, 0, 0, used)
+        seconds = time.process_time() - begun
+        none = {"status": "infeasible", "cost": 0, "bound": 0, "plain": 0}
+        return {**size, **none, "seconds": seconds}
     found = [mp.plan_apart(each.problem, each.penalties, nodes=nodes) for each in pools]
     seconds = time.process_time() - begun
     proved = all(each.status is mp.Status.OPTIMAL for each in found)
-    return CostRow(
-        path.stem,
-        buffers,
-        pairs,
-        "optimal" if proved else "feasible",
-        sum(each.cost for each in found),
-        sum(each.bound for each in found),
-        sum(_cost_of(each, plan) for each, plan in zip(found, plans, strict=True)),
-        seconds,
-    )
+    return {
+        **size,
+        "status": "optimal" if proved else "feasible",
+        "cost": sum(each.cost for each in found),
+        "bound": sum(each.bound for each in found),
+        "plain": sum(_cost_of(each, plan) for each, plan in zip(found, plans, strict=True)),
+        "seconds": seconds,
+    }
 
 
 def _cost_of(found: mp.Apart, plan: mp.Plan) -> int:
@@ -143,13 +138,51 @@ def _cost_of(found: mp.Apart, plan: mp.Plan) -> int:
     return sum(found.penalties[pair] for pair in replace(found, plan=plan).met)
 
 
-def summarise_costs(rows: list[CostRow]) -> Iterator[tuple[str, str]]:
-    """Yield facts about all files: a label and a value each."""
-    seconds = sorted(row.seconds for row in rows)
-    settled = sum(row.is_settled for row in rows)
-    yield "settled", f"{settled} of {len(rows)}"
-    yield "total", f"{sum(row.cost for row in rows):,}"
-    yield "bound", f"{sum(row.bound for row in rows):,}"
-    yield "without penalties", f"{sum(row.plain for row in rows):,}"
-    median, top = statistics.median(seconds), seconds[-1]
-    yield "CPU", f"median {median * 1000:.2f} ms, most {top:.2f} s, sum {sum(seconds):.1f} s"
+DETAILS = Table(
+    "Files",
+    (
+        Column("file", "{case}"),
+        Column("cost", "{cost:,}"),
+        Column("bound", "{bound:,}"),
+        Column("status", "{status}", left=True),
+        Column("without penalties", "{plain:,}"),
+        Column("pairs", "{pairs:,}"),
+        Column("CPU", "{seconds:.2f} s"),
+    ),
+)
+
+TABLE = Table(
+    "All",
+    (
+        Column("files", tell("{}", len, "cost")),
+        Column("settled", tell("{}", sum, lambda row: row["status"] != "feasible")),
+        Column("cost", tell("{:,}", sum, "cost")),
+        Column("bound", tell("{:,}", sum, "bound")),
+        Column("without penalties", tell("{:,}", sum, "plain")),
+        Column("median CPU", tell("{:.2f} ms", median, lambda row: 1000 * row["seconds"])),
+        Column("most", tell("{:.2f} s", max, "seconds")),
+        Column("sum", tell("{:.1f} s", sum, "seconds")),
+    ),
+    by=(),
+)
+
+EXPERIMENT = Experiment(
+    "penalties",
+    "what plans cost in which sharing costs, for the folder benchmarks of dsa-solver",
+    figures={
+        "pairs": "pairs of buffers that cost something if they share addresses",
+        "status": "optimal, feasible, or infeasible where nothing fits",
+        "cost": "of the plan, and its `bound`",
+        "plain": "what plans cost that know nothing of penalties",
+        "seconds": "CPU time",
+    },
+    cases=_list_cases,
+    arms=lambda settings: [Arm("memplan", partial(measure, nodes=settings["nodes"]))],
+    tables=lambda rows, _: [TABLE],
+    details=lambda rows, _: [DETAILS],
+    takes=("case", "limit", "data", "nodes"),
+    own={
+        "lifted": Setting(False, "MiniMalloc's problems, lifted to penalties"),
+        "unequal": Setting(False, "pairs cost 1 to 9 in turn, and not what files say"),
+    },
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
-from typing import Final
+from statistics import mean
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +16,21 @@ import numpy.typing as npt
 import memplan as mp
 from memplan.problem import OrderProblem
 from memplan_lab.bench import records
+from memplan_lab.bench.experiment import (
+    Arm,
+    Case,
+    Column,
+    Experiment,
+    Row,
+    Rows,
+    Setting,
+    Settings,
+    Table,
+    ready,
+    tell,
+)
 from memplan_lab.bench.orders import suite
-
-__all__ = [
-    "HEADINGS",
-    "NETWORKS",
-    "RULES",
-    "TITLE",
-    "Case",
-    "Row",
-    "corpus",
-    "measure",
-    "networks",
-    "read_program",
-    "summarise",
-]
+from memplan_lab.bench.tables import Shown
 
 NETWORKS: Final = (
     "timm-mobilenetv2_100-inference",
@@ -45,10 +47,9 @@ _PROBLEMS: Final = 200
 
 
 @dataclass(frozen=True)
-class Case:
+class Program:
     """A program for two memories."""
 
-    # name, family: From the corpus.
     name: str
     family: str
     problem: mp.Problem  # its buffers
@@ -56,26 +57,13 @@ class Case:
     shares: tuple[int, ...]  # sizes of the fast memory, in per cent of the load
 
 
-@dataclass(frozen=True)
-class Row:
-    """A program and a size of the fast memory."""
-
-    case: Case
-    share: int
-    # traffic, bound: Of `memplan.assign`.
-    traffic: float
-    bound: float
-    seconds: float  # CPU time of all of it: choice, plans and referee
-    rules: dict[str, int] = field(default_factory=dict)  # by rule: its traffic
-
-    @property
-    def gap(self) -> float:
-        """How much less traffic there could be at most, as a share of what can be saved."""
-        slow = _SLOWER * sum(_bytes(self.case))
-        return 1 - (slow - self.traffic) / max(1, slow - self.bound)
+def _list_cases(settings: Settings) -> Iterator[Case]:
+    problems = settings["problems"]
+    for program in (*networks(), *(corpus(problems) if problems else ())):
+        yield Case(program.name, ready(program), {"family": program.family})
 
 
-def networks(names: Sequence[str] = NETWORKS) -> Iterator[Case]:
+def networks(names: Sequence[str] = NETWORKS) -> Iterator[Program]:
     """Yield programs with the accesses of their operators."""
     for each in suite.read(str(files("memplan_lab") / "data" / "orders.parquet")):
         if each.name in names:
@@ -84,12 +72,13 @@ def networks(names: Sequence[str] = NETWORKS) -> Iterator[Case]:
                 id: (sum(reads for _, reads, _ in row), sum(writes for *_, writes in row))
                 for id, row in timed.items()
             }
-            yield Case(each.name, "networks", problem, accesses, SHARES_OF_NETWORKS)
+            yield Program(each.name, "networks", problem, accesses, SHARES_OF_NETWORKS)
 
 
-def read_program(
-    program: OrderProblem,
-) -> tuple[mp.Problem, dict[str, list[tuple[int, int, int]]]]:
+Timed = tuple[mp.Problem, dict[str, list[tuple[int, int, int]]]]  # by id: time, reads, writes
+
+
+def read_program(program: OrderProblem) -> Timed:
     """Return buffers and accesses: the first operator writes what it touches, others read it.
 
     The caller writes what is given, and reads what is wanted.
@@ -110,7 +99,7 @@ def read_program(
     return mp.Problem(buffers), accesses
 
 
-def corpus(problems: int = _PROBLEMS) -> Iterator[Case]:
+def corpus(problems: int) -> Iterator[Program]:
     """Yield problems of the corpus; accesses are drawn: made once, read one to three times."""
     rows = [
         record
@@ -129,28 +118,37 @@ def corpus(problems: int = _PROBLEMS) -> Iterator[Case]:
         accesses = {str(at): (times, 1) for at, times in enumerate(reads.tolist())}
         problem = mp.Problem.from_arrays(start, end, size)
         ids = dict(zip(problem.ids, accesses.values(), strict=True))
-        yield Case(record.name, record.family, problem, ids, SHARES)
+        yield Program(record.name, record.family, problem, ids, SHARES)
 
 
-def _bytes(case: Case) -> list[int]:
+def _bytes(case: Program) -> list[int]:
     """Return by row: how many bytes are read and written."""
     sizes = case.problem.size.tolist()
     return [size * sum(case.accesses[id]) for id, size in zip(case.problem.ids, sizes, strict=True)]
 
 
-def measure(case: Case, share: int, nodes: int | None = None) -> Row:
-    """Assign the buffers of a program, and do the same by each rule."""
-    capacity = case.problem.max_load * share // 100
-    memories = [mp.Memory("fast", capacity), mp.Memory("slow", None, _SLOWER, _SLOWER)]
-    begun = time.process_time()
-    found = mp.assign(case.problem, memories, case.accesses, nodes=nodes)
-    seconds = time.process_time() - begun
+def measure(case: Program, nodes: int | None = None) -> Iterator[dict[str, Any]]:
+    """Assign the buffers of a program to memories of each size, and do the same by each rule."""
     moved = np.array(_bytes(case), np.int64)
-    rules = {}
-    for name, order in RULES.items():
-        inside = _fill(case.problem, order(case.problem, moved), capacity)
-        rules[name] = int((moved * np.where(inside, 1, _SLOWER)).sum())
-    return Row(case, share, found.traffic, found.bound, seconds, rules)
+    for share in case.shares:
+        capacity = case.problem.max_load * share // 100
+        memories = [mp.Memory("fast", capacity), mp.Memory("slow", None, _SLOWER, _SLOWER)]
+        begun = time.process_time()
+        found = mp.assign(case.problem, memories, case.accesses, nodes=nodes)
+        seconds = time.process_time() - begun
+        rules = {}
+        for name, order in RULES.items():
+            inside = _fill(case.problem, order(case.problem, moved), capacity)
+            rules[name] = int((moved * np.where(inside, 1, _SLOWER)).sum())
+        slow = _SLOWER * int(moved.sum())
+        yield {
+            "share": share,
+            "traffic": found.traffic,
+            "bound": found.bound,
+            "gap": 1 - (slow - found.traffic) / max(1, slow - found.bound),
+            "seconds": seconds,
+            "rules": rules,
+        }
 
 
 _Ints = npt.NDArray[np.int64]
@@ -195,38 +193,70 @@ RULES: Final[dict[str, Callable[[mp.Problem, _Ints], _Ints]]] = {
 }
 
 
-TITLE: Final = "A fast and a slow memory"
-HEADINGS: Final = (
-    *("family", "runs", "proved", "gap %", "worst %", "> 0.5 %", "median s", "most s"),
-    "a rule is better",
-    *(f"{name} +%" for name in RULES),
-)
+def _middle(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
 
 
-def summarise(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return a table: a line for each family, and one for all."""
-    found = []
-    for family in [*sorted({row.case.family for row in rows}), "all"]:
-        some = [row for row in rows if family in ("all", row.case.family)]
-        gaps = [row.gap for row in some]
-        times = sorted(row.seconds for row in some)
-        worse = sum(row.traffic > min(row.rules.values()) for row in some)
-        rules = [
-            f"{100 * (np.mean([row.rules[name] / row.traffic for row in some]) - 1):.1f}"
-            for name in RULES
-        ]
-        found.append(
-            (
-                family,
-                str(len(some)),
-                str(sum(row.traffic == row.bound for row in some)),
-                f"{100 * float(np.mean(gaps)):.3f}",
-                f"{100 * max(gaps):.2f}",
-                str(sum(gap > 0.005 for gap in gaps)),
-                f"{times[len(times) // 2]:.3f}",
-                f"{times[-1]:.2f}",
-                str(worse),
-                *rules,
-            )
+def _is_beaten(row: Row) -> bool:
+    return bool(row["traffic"] > min(row["rules"].values()))
+
+
+def _over(rule: str) -> Callable[[Row], float]:
+    return lambda row: float(row["rules"][rule] / row["traffic"])
+
+
+def _excess(ratios: list[float]) -> float:
+    return 100 * (mean(ratios) - 1)
+
+
+def _make_tables(rows: Rows, _: Settings) -> Iterator[Shown]:
+    columns = (
+        Column("family", "{family}"),
+        Column("runs", tell("{}", len, "share")),
+        Column("proved", tell("{}", sum, lambda row: row["traffic"] == row["bound"])),
+        Column("gap %", tell("{:.3f}", mean, lambda row: 100 * row["gap"])),
+        Column("worst %", tell("{:.2f}", max, lambda row: 100 * row["gap"])),
+        Column("> 0.5 %", tell("{}", sum, lambda row: row["gap"] > 0.005)),
+        Column("median s", tell("{:.3f}", _middle, "seconds")),
+        Column("most s", tell("{:.2f}", max, "seconds")),
+        Column("a rule is better", tell("{}", sum, _is_beaten)),
+        *(Column(f"{rule} +%", tell("{:.1f}", _excess, _over(rule))) for rule in RULES),
+    )
+    made = Table("A fast and a slow memory", columns, by=("family",), total={"family": "all"})
+    yield made.show(sorted(rows, key=lambda row: str(row["family"])))
+
+
+def _make_details(rows: Rows, _: Settings) -> Iterator[Shown]:
+    columns = (
+        Column("program", "{case}"),
+        Column("share of the load", "{share} %"),
+        Column("gap", "{gap:.3%}"),
+        Column("CPU", "{seconds:.2f} s"),
+    )
+    yield Table("Runs, the largest gap first", columns).show(
+        sorted(rows, key=lambda row: -float(row["gap"]))
+    )
+
+
+EXPERIMENT = Experiment(
+    "memories",
+    "a fast memory and one that costs ten times as much, beside the rules of compilers",
+    figures={
+        "share": "size of the fast memory, in per cent of the load",
+        "traffic": "bytes that are read and written, ten times those in the slow memory",
+        "bound": "traffic of every assignment",
+        "gap": "how much less traffic there could be at most, as a share of what can be saved",
+        "seconds": "CPU time of choice, plans and referee",
+        "rules": "traffic by the rules of compilers",
+    },
+    cases=_list_cases,
+    arms=lambda settings: [Arm("memplan", partial(measure, nodes=settings["nodes"]))],
+    tables=_make_tables,
+    details=_make_details,
+    takes=("case", "limit", "nodes"),
+    own={
+        "problems": Setting(
+            _PROBLEMS, "problems of the corpus, beside five networks; accesses are drawn", int
         )
-    return found
+    },
+)

@@ -11,78 +11,66 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from memplan.base.errors import MemplanError
-from memplan_lab.bench.bar import bar, no_step
+from memplan_lab.bench import experiment
 from memplan_lab.bench.child import ChildError, ask
-from memplan_lab.bench.latency.allocators import KNOWN, Allocator
+from memplan_lab.bench.experiment import (
+    Arm,
+    Experiment,
+    Rows,
+    Setting,
+    Settings,
+    read_count,
+    read_list,
+    read_seconds,
+    ready,
+)
+from memplan_lab.bench.experiments import latency
+from memplan_lab.bench.experiments.latency import GRACE, ONE_EACH
+from memplan_lab.bench.latency import report
+from memplan_lab.bench.latency.allocators import Allocator
 from memplan_lab.bench.latency.profile import Profile, read
-from memplan_lab.bench.latency.rows import Case
-from memplan_lab.bench.latency.runner import GRACE, ONE_EACH, cases
-from memplan_lab.bench.latency.server import Load, Served
+from memplan_lab.bench.latency.rows import Case, Contention, Served
+from memplan_lab.bench.latency.server import Load
+from memplan_lab.bench.tables import Shown
 
 _SERVER = (sys.executable, "-m", "memplan_lab.bench.latency.server")
 _HERTZ = 3999
 _FIELDS = "tid,time,event,ip,sym,dso,trace"
-
 _EXTENSION = "memplan_slab"  # the allocator of `memplan.extensions.slab`
 
 
-@dataclass(frozen=True, slots=True)
-class Contention:
-    """One process under the profiler."""
-
-    case: Case  # what was served
-    allocator: str  # under which it ran
-    slab: bool  # whether through a slab
-    # Its request threads and inferences, or None where there was an error.
-    served: Served | None = None
-    # Where the time of the request threads went, or None where there was an error.
-    profile: Profile | None = None
-    error: str = ""  # one sentence, or empty
-
-
-def run(
-    networks: Sequence[str] | None = None,
-    *,
-    sizes: Sequence[int] = (128,),
-    batches: Sequence[int] = (1,),
-    threads: Sequence[int] = (1, 2, 4, 8),
-    allocators: Sequence[Allocator] = (KNOWN["glibc"],),
-    seconds: float = 3.0,
-    progress: bool = False,
-    on_row: Callable[[Contention], None] | None = None,
-) -> list[Contention]:
-    """Profile every network eager under every allocator, and through a slab under the first."""
+def _list_cases(settings: Settings) -> Iterator[experiment.Case]:
     if shutil.which("perf") is None:
         raise MemplanError(
             "contention is measured with perf, which is not installed; install linux-perf"
         )
-    ways = [(allocators[0], True), *((allocator, False) for allocator in allocators)]
-    todo = list(product(cases(networks, sizes, batches, threads), ways))
-    rows = []
-    with bar(len(todo)) if progress else nullcontext(no_step) as step:
-        for case, (allocator, slab) in todo:
-            step(f"{case.name} · {case.threads} threads · {'slab' if slab else allocator.name}")
-            row = _row(case, allocator, slab, seconds)
-            rows.append(row)
-            if on_row:
-                on_row(row)
-    return rows
+    for case in latency.list_cases(settings):
+        yield experiment.Case(case.name, ready(case))
 
 
-def _row(case: Case, allocator: Allocator, slab: bool, seconds: float) -> Contention:
+def _list_arms(settings: Settings) -> Iterator[Arm]:
+    """Yield a slab under the first allocator, and each of them in eager mode."""
+    allocators = latency.list_allocators(settings, ("glibc",))
+    for slab, allocator in ((True, allocators[0]), *((False, each) for each in allocators)):
+        run = partial(measure, allocator, slab, settings["seconds"])
+        yield Arm("slab" if slab else allocator.name, run)
+
+
+def measure(allocator: Allocator, slab: bool, seconds: float, case: Case) -> Mapping[str, Any]:
+    """Profile a process; a failure in it is a row."""
     try:
         served, profile = _profile_server(case, allocator, slab, seconds)
     except ChildError as error:
-        return Contention(case, allocator.name, slab, error=str(error))
-    return Contention(case, allocator.name, slab, served, profile)
+        return Contention(case, allocator.name, slab, error=str(error)).figures()
+    return Contention(case, allocator.name, slab, served, profile).figures()
 
 
 def _profile_server(
@@ -132,3 +120,32 @@ def _read(data: Path, served: Served, libraries: set[str]) -> Profile:
             "perf recorded no samples; lower kernel.perf_event_paranoid, or run as root"
         )
     return profile
+
+
+def _make_tables(rows: Rows, _: Settings) -> Iterator[Shown]:
+    yield from report.failures(rows)
+    yield report.contention([Contention.of(row) for row in rows if not row["error"]])
+
+
+EXPERIMENT = Experiment(
+    "contention",
+    "the share of CPU time spent on memory when requests run in parallel; needs perf",
+    figures={
+        "slab": "whether through a slab, or eager",
+        "served": "request threads by the system's number, and inferences",
+        "profile": "samples of CPU time by where they were, and seconds of waiting for locks",
+        "error": "one sentence, or empty",
+    },
+    cases=_list_cases,
+    arms=_list_arms,
+    tables=_make_tables,
+    takes=("case", "peer", "limit"),
+    own={
+        "networks": latency.NETWORKS,
+        "inputs": Setting((128,), latency.INPUTS, read_list(read_count)),
+        "batches": Setting((1,), latency.BATCHES, read_list(read_count)),
+        "threads": Setting((1, 2, 4, 8), latency.THREADS, read_list(read_count)),
+        "seconds": Setting(3.0, "for which each process is profiled", read_seconds),
+    },
+    wrong=latency.explain_failures,
+)

@@ -10,64 +10,47 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from statistics import median
-from typing import Final, NamedTuple
+from functools import partial
+from statistics import mean, median
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from memplan.base.errors import ProblemError
-from memplan.memories import Blocks, plan_blocks
+from memplan.memories import plan_blocks
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan_lab.bench import records
-
-__all__ = ["HEADINGS", "SHARES", "Row", "lines", "measure", "place_in_chunks"]
+from memplan_lab.bench.experiment import (
+    Arm,
+    Case,
+    Column,
+    Experiment,
+    Row,
+    Setting,
+    Settings,
+    Table,
+    read_count,
+    tell,
+)
 
 SHARES: Final = (2, 3, 5, 8)  # of the least peak
 _SIZES: Final = range(8, 601)  # buffers of a problem
-HEADINGS: Final = (
-    *("problems", "runs", "number proved", "bytes proved", "within 1.01 of the bound", "worst"),
-    *("blocks", "by ggml's rule", "bytes by ggml's rule", "CPU median", "most"),
-)
 
 
-@dataclass(frozen=True)
-class Row:
-    """One problem and limit."""
-
-    name: str  # of the problem
-    constrained: bool  # whether constraints were drawn for it
-    share: int  # the limit is the least peak divided by this, or the largest buffer
-    # count, count_bound, total, total_bound: See `memplan.Blocks`.
-    count: int
-    count_bound: int
-    total: int
-    total_bound: int
-    # The height of each block by ggml's rule; none for a problem with constraints.
-    chunks: tuple[int, ...]
-    seconds: float  # CPU time of our plan
-
-    @property
-    def ratio(self) -> float:
-        """The bytes of all blocks, over their bound."""
-        return self.total / max(1, self.total_bound)
+def _list_cases(settings: Settings) -> Iterator[Case]:
+    for constrained in (False, True) if settings["constrained"] else (False,):
+        kind = "with constraints" if constrained else "as they are"
+        for record in _draw(settings["problems"]):
+            yield Case(record.name, partial(_make, record, constrained), {"kind": kind})
 
 
-def measure(problems: int, *, constrained: bool) -> Iterator[Row]:
-    """Plan problems of 8 to 600 buffers, from each family of the corpus its share."""
-    for record in _draw(problems):
-        problem, peak = record.problem, record.best_peak
-        if constrained:
-            problem = constrain(problem, record.name)
-            peak = solve(problem, nodes=10_000, threads=1).peak or 0
-        for share in SHARES:
-            limit = max(_find_largest(problem), -(-peak // share))
-            begun = time.process_time()
-            plan = plan_blocks(problem, limit, threads=1)
-            seconds = time.process_time() - begun
-            chunks = () if constrained else tuple(place_in_chunks(problem, limit))
-            yield _make_row(record.name, constrained, share, plan, chunks, seconds)
+def _make(record: records.Record, constrained: bool) -> tuple[Problem, int, bool]:
+    """Return a problem and its least known peak, and whether it has constraints."""
+    if not constrained:
+        return record.problem, record.best_peak, False
+    problem = constrain(record.problem, record.name)
+    return problem, solve(problem, nodes=10_000, threads=1).peak or 0, True
 
 
 def _draw(problems: int) -> list[records.Record]:
@@ -80,13 +63,23 @@ def _draw(problems: int) -> list[records.Record]:
         drawn += max(1, problems - len(found))
 
 
-def _make_row(
-    name: str, constrained: bool, share: int, plan: Blocks, chunks: tuple[int, ...], seconds: float
-) -> Row:
-    bounds = plan.count_bound, plan.total_bound
-    return Row(
-        name, constrained, share, plan.count, bounds[0], plan.total, bounds[1], chunks, seconds
-    )
+def measure(case: tuple[Problem, int, bool]) -> Iterator[dict[str, Any]]:
+    """Plan a problem in blocks of each limit, and by ggml's rule if it has no constraints."""
+    problem, peak, constrained = case
+    for share in SHARES:
+        limit = max(_find_largest(problem), -(-peak // share))
+        begun = time.process_time()
+        plan = plan_blocks(problem, limit, threads=1)
+        seconds = time.process_time() - begun
+        yield {
+            "share": share,
+            "count": plan.count,
+            "count_bound": plan.count_bound,
+            "total": plan.total,
+            "total_bound": plan.total_bound,
+            "chunks": [] if constrained else place_in_chunks(problem, limit),
+            "seconds": seconds,
+        }
 
 
 def _find_largest(problem: Problem) -> int:
@@ -189,35 +182,51 @@ def _choose(
     return tops[0] if tops else (len(heights), 0)
 
 
-def lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return a line of the table for the problems as they are, and one with constraints."""
-    found: list[tuple[str, ...]] = []
-    for constrained in (False, True):
-        chosen = [row for row in rows if row.constrained == constrained]
-        if not chosen:
-            continue
-        ratios = [row.ratio for row in chosen]
-        times = sorted(row.seconds for row in chosen)
-        chunks = [each for row in chosen for each in row.chunks]
-        by_rule = [sum(row.chunks) / row.total for row in chosen if row.chunks]
-        found.append(
-            (
-                "with constraints" if constrained else "as they are",
-                str(len(chosen)),
-                _share(row.count == row.count_bound for row in chosen),
-                _share(row.total == row.total_bound for row in chosen),
-                _share(ratio <= 1.01 for ratio in ratios),
-                f"{max(ratios):.4f}",
-                str(sum(row.count for row in chosen)),
-                str(len(chunks)) if chunks else "–",
-                f"{sum(by_rule) / len(by_rule):.2f} x" if by_rule else "–",
-                f"{1000 * median(times):.0f} ms",
-                f"{times[-1]:.1f} s",
-            )
-        )
-    return found
+def _ratio(row: Row) -> float:
+    """Return the bytes of all blocks, over their bound."""
+    return float(row["total"] / max(1, row["total_bound"]))
 
 
-def _share(of: Iterable[bool]) -> str:
-    each = list(of)
-    return f"{sum(each)} ({sum(each) / len(each):.1%})"
+def _share(facts: list[bool]) -> str:
+    return f"{sum(facts)} ({sum(facts) / len(facts):.1%})"
+
+
+TABLE = Table(
+    "Blocks",
+    (
+        Column("problems", "{kind}"),
+        Column("runs", tell("{}", len, "share")),
+        Column("number proved", tell("{}", _share, lambda row: row["count"] == row["count_bound"])),
+        Column("bytes proved", tell("{}", _share, lambda row: row["total"] == row["total_bound"])),
+        Column("within 1.01 of the bound", tell("{}", _share, lambda row: _ratio(row) <= 1.01)),
+        Column("worst", tell("{:.4f}", max, _ratio)),
+        Column("blocks", tell("{}", sum, "count")),
+        Column("by ggml's rule", tell("{}", sum, lambda row: len(row["chunks"]) or None)),
+        Column(
+            "bytes by ggml's rule",
+            tell("{:.2f} x", mean, lambda row: sum(row["chunks"]) / row["total"] or None),
+        ),
+        Column("CPU median", tell("{:.0f} ms", median, lambda row: 1000 * row["seconds"])),
+        Column("most", tell("{:.1f} s", max, "seconds")),
+    ),
+    by=("kind",),
+)
+
+EXPERIMENT = Experiment(
+    "blocks",
+    "blocks of at most 1/2, 1/3, 1/5 and 1/8 of the least peak, beside ggml's rule",
+    figures={
+        "share": "the limit is the least peak divided by this, or the largest buffer",
+        "count": "blocks, and `count_bound` that every plan needs",
+        "total": "bytes of all blocks, and `total_bound` that every plan needs",
+        "chunks": "bytes of each block by ggml's rule",
+        "seconds": "CPU time of our plan, in one thread without a limit",
+    },
+    cases=_list_cases,
+    arms=lambda _: [Arm("memplan", measure)],
+    tables=lambda rows, _: [TABLE],
+    own={
+        "problems": Setting(50, "problems of the corpus with 8 to 600 buffers", read_count),
+        "constrained": Setting(False, "also plan them with drawn constraints of all kinds"),
+    },
+)

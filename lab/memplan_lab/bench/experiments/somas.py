@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 
-from memplan.graph import Graph, Layout, lay_out, unsafe_pairs
+from memplan.graph import Layout, lay_out, unsafe_pairs
 from memplan.graph.steps import steps_of
 from memplan.problem import Problem
 from memplan_lab.bench import worker
-from memplan_lab.bench.rows import Outcome, Request, Row
-
-__all__ = [
-    *("ALGORITHMS", "FREE", "HEURISTICS", "JOINED", "MEASURED", "NETWORKS", "RIGOROUS", "SAFETY"),
-    *("join_groups", "measure", "remove_groups"),
-]
+from memplan_lab.bench.experiment import Arm, Case, Experiment, Rows, Settings
+from memplan_lab.bench.rows import COLUMNS, Outcome, Request, Row
+from memplan_lab.bench.tables import Shown
 
 # The suites of the rows.
 SAFETY, RIGOROUS, JOINED, FREE = "somas-safety", "somas", "somas-joined", "somas-free"
@@ -39,6 +38,7 @@ HEURISTICS = (*_SINGLE, *_MANY)
 MEASURED = "measured"  # the status of a run that makes no plan
 
 _REPEATS = 3
+_SECONDS = 10.0  # of each solve
 
 # By name of the network of `TRAINED`: what the paper calls it. The first ten are in tables 1 to 3.
 NETWORKS = {
@@ -57,18 +57,14 @@ NETWORKS = {
 }
 
 
-def measure(graphs: Mapping[str, Callable[[], Graph]], *, timeout: float) -> Iterator[Row]:
-    """Yield the rows of each graph."""
-    for name, make in graphs.items():
-        layout = lay_out(make())
-        yield from _measure_safety(name, layout)
-        problem = layout.problem.without_alignment()
-        solvers = ("bump", *HEURISTICS, "auto")
-        yield from _solve(RIGOROUS, name, problem, solvers, timeout)
-        if problem.has_groups:
-            yield from _solve(JOINED, name, join_groups(layout), (*HEURISTICS, "auto"), timeout)
-            free = remove_groups(problem)
-            yield from _solve(FREE, name, free, (*HEURISTICS, "auto"), timeout)
+def measure(name: str, layout: Layout, timeout: float) -> Iterator[Row]:
+    """Yield the rows of a network: the time of safe pairs, and plans with a timeout for each."""
+    yield from _measure_safety(name, layout)
+    problem = layout.problem.without_alignment()
+    yield from _solve(RIGOROUS, name, problem, ("bump", *HEURISTICS, "auto"), timeout)
+    if problem.has_groups:
+        yield from _solve(JOINED, name, join_groups(layout), (*HEURISTICS, "auto"), timeout)
+        yield from _solve(FREE, name, remove_groups(problem), (*HEURISTICS, "auto"), timeout)
 
 
 def join_groups(layout: Layout) -> Problem:
@@ -142,3 +138,41 @@ def _row(
         timeout_s=timeout,
         seed=0,
     )
+
+
+def _list_cases(_: Settings) -> Iterator[Case]:
+    for network, name in NETWORKS.items():
+        yield Case(network, partial(_lay_out, network, name))
+
+
+def _lay_out(network: str, name: str) -> tuple[str, Layout]:
+    """Return what the paper calls a network, and a training step of it on streams."""
+    from memplan.extensions.streams.training import training_step
+    from memplan_lab.bench.models.training import TRAINED
+
+    return name, lay_out(training_step(*TRAINED[network](), streams="category"))
+
+
+def _list_arms(settings: Settings) -> Iterator[Arm]:
+    timeout = _SECONDS if settings["timeout"] is None else settings["timeout"]
+    yield Arm("in turns", lambda made: map(asdict, measure(made[0], made[1], timeout)))
+
+
+def _make_tables(rows: Rows, _: Settings) -> Iterator[Shown]:
+    from memplan_lab.bench import somas_tables
+
+    made = [Row(**{name: row[name] for name in COLUMNS}) for row in rows]
+    for make in somas_tables.PARTS.values():
+        if (part := make(made)) is not None:
+            yield from part[1]
+
+
+EXPERIMENT = Experiment(
+    "somas",
+    "safety and offsets of training steps on parallel streams, for tables 1 to 4 of SOMAS",
+    figures={"suite": "what was measured", "case": "the network", "solver": "algorithm, heuristic"},
+    cases=_list_cases,
+    arms=_list_arms,
+    tables=_make_tables,
+    takes=("case", "limit", "timeout"),
+)

@@ -10,17 +10,27 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import median
 from typing import Any, Final
 
 from memplan.base.errors import PlanError
 from memplan_lab.bench.again.partitioner import partition, run_step
-from memplan_lab.bench.tables import DASH
+from memplan_lab.bench.experiment import (
+    Arm,
+    Case,
+    Column,
+    Experiment,
+    Rows,
+    Setting,
+    Settings,
+    Table,
+    read_list,
+    read_share,
+    tell,
+)
 from memplan_lab.extras import require
-
-__all__ = ["HEADINGS", "SHARES", "STEPS", "StepRow", "lines", "measure"]
 
 SHARES: Final = (0.8, 0.6, 0.4)
 _BUDGETS: Final = (0.5, 0.2)  # of the partitioner
@@ -29,25 +39,16 @@ _NEAR: Final = (1.1, 1.3, 1.6, 2.0)  # times the floor; the first that is found 
 
 @dataclass(frozen=True)
 class StepRow:
-    """A training step, done in one way."""
+    """A training step, done in one way; see the figures of `EXPERIMENT`."""
 
-    name: str  # the network
-    # "eager", "checkpoint", "partitioner 0.5", "joint graph"; or for steps of memplan, the capacity
-    # as a share of what the joint graph needs, or what else it is.
     how: str
-    # capacity, planned: In bytes; `None` for what is not planned.
     capacity: int | None = None
     planned: int | None = None
-    # The most bytes that a run had allocated, gradients included. `None` if it does not run.
     peak: int | None = None
-    seconds: float | None = None  # the median of its CPU time
-    # repeated, share, bound: Operators that run again, their part of the costs of a step, and what
-    # is proved of it.
+    seconds: float | None = None
     repeated: int | None = None
     share: float | None = None
     bound: float | None = None
-    # results, gradients: Whether all results are bit-equal to those of the joint graph, and the
-    # loss and all gradients to those of autograd.
     results: bool | None = None
     gradients: bool | None = None
 
@@ -102,14 +103,8 @@ STEPS: Mapping[str, Callable[[], Made]] = {
 
 
 def measure(
-    name: str,  # one of `STEPS`
-    shares: Sequence[float] = SHARES,
-    *,
-    make: Callable[[], Made] | None = None,  # what makes the model, instead of one of `STEPS`
-    seconds: float | None = None,
-    states: int | None = None,
-    rounds: int = 7,
-) -> Iterator[StepRow]:
+    made: Made, shares: Sequence[float], seconds: float | None, states: int | None, rounds: int = 7
+) -> Iterator[dict[str, Any]]:
     """Yield how a network is trained: by PyTorch, by its means to save memory, and by memplan.
 
     Memplan's capacities are the given shares of what the joint graph needs, one near the floor, and
@@ -119,22 +114,27 @@ def measure(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        torch.manual_seed(0)
-        bench = _Bench(name, (make or STEPS[name])(), {"timeout": seconds, "states": states})
+        bench = _Bench(made, {"timeout": seconds, "states": states})
         bench.add_peers()
         bench.add_capacities(shares)
-        yield from bench.rows(rounds)
+        yield from map(asdict, bench.rows(rounds))
     finally:
         torch.set_num_threads(threads)
+
+
+def _seed(make: Callable[[], Made]) -> Made:
+    torch: Any = require("torch", extra="corpus")
+    torch.manual_seed(0)
+    return make()
 
 
 class _Bench:
     """Ways to train a network, each with its row so far and a function that does one step."""
 
-    def __init__(self, name: str, made: Made, limits: Mapping[str, Any]) -> None:
+    def __init__(self, made: Made, limits: Mapping[str, Any]) -> None:
         from memplan.runtimes.torch.read.training import training_program
 
-        self._name, self._limits = name, limits
+        self._limits = limits
         self._model, self._args, self._blocks = made
         self._model.train()
         self._program = training_program(self._model, self._args)
@@ -154,7 +154,7 @@ class _Bench:
             return run()
 
     def _add(self, how: str, run: Callable[[], Any]) -> None:
-        row = StepRow(self._name, how)
+        row = StepRow(how)
         try:
             found = _seeded(run)
         except RuntimeError:  # the partitioner cannot cut every graph
@@ -178,7 +178,7 @@ class _Bench:
                 return list(module(*inputs))
 
         peak = self._peak_of(joint)
-        self._ways.append((StepRow(self._name, "joint graph", peak=peak), joint))
+        self._ways.append((StepRow("joint graph", peak=peak), joint))
         by_name = {row.how: row.peak for row, _ in self._ways}
         asked = [(f"{share:.0%}", int(share * peak)) for share in shares]
         for how, capacity in [*asked, ("as checkpoint", by_name["checkpoint"] or 0)]:
@@ -194,7 +194,7 @@ class _Bench:
         torch: Any = require("torch", extra="corpus")
         from memplan.runtimes.torch.write import again
 
-        row = StepRow(self._name, how, capacity)
+        row = StepRow(how, capacity)
         try:
             step = again.recompute(self._program, capacity, costs=costs, **self._limits)
         except PlanError:
@@ -269,27 +269,61 @@ def _all_equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(map(torch.equal, some, others))
 
 
-HEADINGS = (
-    *("network", "how", "planned, MB", "measured, MB", "CPU, s", "again", "more work, %"),
-    *("bound, %", "results equal", "gradients equal"),
+def _tell(facts: list[bool]) -> str:
+    return "yes" if all(facts) else "no"
+
+
+def _per_cent(name: str) -> Callable[[Rows], str]:
+    return tell("{:.2f}", max, lambda row: None if row[name] is None else 100 * row[name])
+
+
+def _megabytes(name: str) -> Callable[[Rows], str]:
+    return tell("{:.3f}", max, lambda row: None if row[name] is None else row[name] / 1e6)
+
+
+TABLE = Table(
+    "Training steps",
+    (
+        Column("network", "{case}"),
+        Column("how", "{how}"),
+        Column("planned, MB", _megabytes("planned")),
+        Column("measured, MB", _megabytes("peak")),
+        Column("CPU, s", "{seconds:.3f}"),
+        Column("again", "{repeated}"),
+        Column("more work, %", _per_cent("share")),
+        Column("bound, %", _per_cent("bound")),
+        Column("results equal", tell("{}", _tell, "results")),
+        Column("gradients equal", tell("{}", _tell, "gradients")),
+    ),
 )
 
 
-def lines(rows: Sequence[StepRow]) -> Iterator[tuple[str, ...]]:
-    """Yield a line of a table for each row."""
-    for row in rows:
-        yield (
-            *(row.name, row.how, _megabytes(row.planned), _megabytes(row.peak)),
-            DASH if row.seconds is None else f"{row.seconds:.3f}",
-            DASH if row.repeated is None else f"{row.repeated}",
-            *(DASH if each is None else f"{each:.2%}"[:-1] for each in (row.share, row.bound)),
-            *(_tell(each) for each in (row.results, row.gradients)),
+def _list_arms(settings: Settings) -> Iterator[Arm]:
+    limits = {"seconds": settings["timeout"], "states": settings["nodes"]}
+    yield Arm("in turns", partial(measure, shares=settings["share"], **limits))
+
+
+EXPERIMENT = Experiment(
+    "training",
+    "training steps of PyTorch in less memory, beside its own means to save memory",
+    figures={
+        "how": "eager, checkpoint, partitioner 0.5, joint graph; or for steps of memplan the "
+        "capacity as a share of what the joint graph needs, or what else it is",
+        "planned": "bytes, for a `capacity` of so many",
+        "peak": "the most bytes that a run had allocated, with gradients; none if it does not run",
+        "seconds": "the median of its CPU time, on one thread",
+        "repeated": "operators that run again",
+        "share": "their part of the costs of a step, and the `bound` that is proved of it",
+        "results": "whether all results are bit-equal to those of the joint graph",
+        "gradients": "whether loss and gradients are bit-equal to those of autograd",
+    },
+    cases=lambda _: (Case(name, partial(_seed, make)) for name, make in STEPS.items()),
+    arms=_list_arms,
+    tables=lambda rows, _: [TABLE],
+    takes=("case", "limit", "timeout", "nodes"),
+    own={
+        "share": Setting(
+            SHARES, "capacities, as shares of what the joint graph needs", read_list(read_share)
         )
-
-
-def _megabytes(size: int | None) -> str:
-    return DASH if size is None else f"{size / 1e6:.3f}"
-
-
-def _tell(fact: bool | None) -> str:
-    return DASH if fact is None else "yes" if fact else "no"
+    },
+)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from memplan.view.units import seconds
-from memplan_lab.bench import somas
+from memplan_lab.bench.experiments import somas
+from memplan_lab.bench.rows import Row
 from memplan_lab.bench.summary import by_case
-from memplan_lab.bench.tables import DASH
-from memplan_lab.study.blocks import Section, Table
-from memplan_lab.study.results import Run
+from memplan_lab.bench.tables import DASH, Shown
 
 # Table 1: milliseconds of algorithms 1opt and 2.
 _SAFETY = {
@@ -79,10 +78,11 @@ _GIB = 1 << 30
 
 MEASURED = somas.MEASURED
 
-Of = dict[str, dict[str, Run]]  # by case and solver
+Part = tuple[str, list[Shown]]  # a paragraph, and the tables below it
+Of = dict[str, dict[str, Row]]  # by case and solver
 
 
-def safety(runs: Sequence[Run]) -> Section | None:
+def safety(runs: Sequence[Row]) -> Part | None:
     """Return table 1: the time to find the pairs that may not share memory."""
     lines = []
     for case, of in _collect(runs, somas.SAFETY).items():
@@ -105,11 +105,11 @@ def safety(runs: Sequence[Run]) -> Section | None:
     return _section(
         "Times are CPU times of all unsafe pairs. Networks of the paper have more tensors, which "
         "it gives as 1,500 to 20,000.",
-        [Table("Table 1: time of multi-stream safety.", headings, lines)] if lines else [],
+        [Shown("Table 1: time of multi-stream safety.", headings, lines)] if lines else [],
     )
 
 
-def offsets(runs: Sequence[Run]) -> Section | None:
+def offsets(runs: Sequence[Row]) -> Part | None:
     """Return tables 2 and 3: peaks by heuristic, and the time that Many Objects saves."""
     of_case = {case: of for case, of in _collect(runs, somas.RIGOROUS).items() if case in _PEAKS}
     peaks, sums = [], []
@@ -146,15 +146,15 @@ def offsets(runs: Sequence[Run]) -> Section | None:
         "brackets; bump (no sharing) is a multiple of the bound. SO is Single Object, MO is Many "
         "Objects. All have the same conflicts and groups.",
         [
-            Table("Tables 2 and 3: peaks.", ("solver", *of_case), peaks),
-            Table("Tables 2 and 3: error, and CPU time of a solve.", headings, sums),
+            Shown("Tables 2 and 3: peaks.", ("solver", *of_case), peaks),
+            Shown("Tables 2 and 3: error, and CPU time of a solve.", headings, sums),
         ]
         if of_case
         else [],
     )
 
 
-def groups(runs: Sequence[Run]) -> Section | None:
+def groups(runs: Sequence[Row]) -> Part | None:
     """Return table 4, and what joining the tensors of a group into one costs."""
     ways = [_collect(runs, suite) for suite in (somas.RIGOROUS, somas.JOINED, somas.FREE)]
     names = (*somas.HEURISTICS, "auto")
@@ -193,14 +193,14 @@ def groups(runs: Sequence[Run]) -> Section | None:
             *("network", "joined, GiB", "rigorous", "bound", "to joined", "to bound"),
             *("baseline in the paper, GB", "best", "bound ", "to baseline", "to bound "),
         )
-        tables.append(Table("Table 4: PanGu, with groups.", headings, large))
+        tables.append(Shown("Table 4: PanGu, with groups.", headings, large))
     if lines:
         columns = (
             *("network", "bound, GiB", "no groups", "rigorous groups", "joined lists"),
             *("rigorous, heuristics alone", "joined, heuristics alone", "joined to rigorous"),
         )
         caption = "Groups: best peaks above the lower bound of one stream, with auto and without."
-        tables.append(Table(caption, columns, lines))
+        tables.append(Shown(caption, columns, lines))
     return _section(
         "Rigorous groups keep the lifetime of each member. A joined list is one buffer, needed "
         "whenever a member is, and unsafe with all that a member is unsafe with. The paper's "
@@ -210,11 +210,11 @@ def groups(runs: Sequence[Run]) -> Section | None:
     )
 
 
-def _section(text: str, tables: list[Table]) -> Section | None:
-    return Section((text,), tables) if tables else None
+def _section(text: str, tables: list[Shown]) -> Part | None:
+    return (text, tables) if tables else None
 
 
-def _collect(runs: Sequence[Run], suite: str) -> Of:
+def _collect(runs: Sequence[Row], suite: str) -> Of:
     """Return the runs of a suite, with the networks in the order of the paper."""
     found = by_case([run for run in runs if run.base == suite])
     order = [case for case in somas.NETWORKS.values() if case in found]
@@ -222,17 +222,17 @@ def _collect(runs: Sequence[Run], suite: str) -> Of:
     return {case: {run.solver: run for run in found[case]} for case in order}
 
 
-def _bound(of: dict[str, Run]) -> int:
+def _bound(of: dict[str, Row]) -> int:
     return max((run.max_load or 0 for run in of.values()), default=0)
 
 
-def _find_best(of: dict[str, Run], solvers: Sequence[str]) -> int:
+def _find_best(of: dict[str, Row], solvers: Sequence[str]) -> int:
     """Return the least peak of some solvers, or 0 if none has a plan."""
     peaks = [of[name].peak for name in solvers if name in of and of[name].solved]
     return min((peak for peak in peaks if peak is not None), default=0)
 
 
-def _mean_time(of: dict[str, Run], solvers: Sequence[str]) -> float:
+def _mean_time(of: dict[str, Row], solvers: Sequence[str]) -> float:
     times = [of[name].cpu_s for name in solvers if name in of]
     return mean([value for value in times if value is not None] or [0.0])
 
@@ -245,13 +245,13 @@ def _gain(slow: float, fast: float) -> str:
     return f"{100 * (1 - fast / slow):.1f} %" if slow else DASH
 
 
-def _over(run: Run | None) -> str:
+def _over(run: Row | None) -> str:
     if run is None or run.peak is None or not run.max_load:
         return DASH
     return f"{100 * (run.peak / run.max_load - 1):.3f}"
 
 
-def _beside(run: Run | None, paper: Sequence[float], at: int) -> str:
+def _beside(run: Row | None, paper: Sequence[float], at: int) -> str:
     """Return our cell and that of the paper."""
     if at == 0:
         mine = f"{run.peak / run.max_load:.2f}×" if run and run.peak and run.max_load else DASH
@@ -259,7 +259,7 @@ def _beside(run: Run | None, paper: Sequence[float], at: int) -> str:
     return f"{_over(run)} ({100 * (paper[at] / paper[-1] - 1):.3f})"
 
 
-SECTIONS: dict[str, Callable[[Sequence[Run]], Section | None]] = {
+PARTS: dict[str, Callable[[Sequence[Row]], Part | None]] = {
     "SOMAS, table 1: multi-stream safety": safety,
     "SOMAS, tables 2 and 3: offsets": offsets,
     "SOMAS, table 4: groups": groups,

@@ -5,20 +5,25 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import memplan
-from memplan_lab.extras import require
-
-__all__ = ["HEADINGS", "PROGRAMS", "Row", "format_rows", "measure"]
-
-HEADINGS = (
-    *("program", "buffers", "sizes", "plans", "proved", "CPU seconds", "differ"),
-    *("one plan", "over the largest", "corner of the box"),
+from memplan_lab.bench.experiment import (
+    Arm,
+    Case,
+    Column,
+    Experiment,
+    Setting,
+    Table,
+    read_count,
+    ready,
+    tell,
 )
+from memplan_lab.extras import require
 
 
 @dataclass(frozen=True)
@@ -107,27 +112,6 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """What was found of a program; amounts are in bytes."""
-
-    # program, buffers, sizes, plans: Its name; its buffers, the sizes of the range, and the plans
-    # that give their peaks.
-    program: str
-    buffers: int
-    sizes: int
-    plans: int
-    proved: float  # the share of the sizes at which no plan needs less
-    seconds: float  # CPU time, with reading the file at some sizes
-    differ: int  # how many of the sizes that have a plan of their own have another peak in it
-    planned: int  # how many have one
-    # one, largest, corner: The one plan for all sizes, the largest peak, and the peak at the
-    # largest values of all dimensions, whatever the condition says.
-    one: int
-    largest: int
-    corner: int
-
-
 def _export(name: str, path: Path) -> tuple[dict[str, str], str]:
     """Write an exported program to a file; return its ranges by symbol, and its condition."""
     torch = require("torch", extra="corpus")
@@ -145,54 +129,69 @@ def _export(name: str, path: Path) -> tuple[dict[str, str], str]:
     return ranges, program.condition.format(*symbols)
 
 
-def measure(name: str, checks: int) -> Row:
+def measure(name: str, checks: int) -> dict[str, Any]:
     """Find the envelope of a program, and plan some of its sizes by themselves."""
     with tempfile.TemporaryDirectory() as folder:
-        return _measure(name, Path(folder) / "program.pt2", checks)
-
-
-def _measure(name: str, path: Path, checks: int) -> Row:
-    ranges, condition = _export(name, path)
-    begun = time.process_time()
-    found = memplan.envelope(path, ranges, condition or (), threads=1)
-    seconds = time.process_time() - begun
-    source, differ = random.Random(1), 0
-    rows = source.sample(range(len(found)), min(checks, len(found)))
-    for row in rows:
-        sizes = found.range.sizes(row)
-        problem = memplan.load(path, dims=sizes).problem
-        memplan.verify(problem, found.plan_at(**sizes))
-        differ += memplan.solve(problem, threads=1, nodes=100_000).peak != found.peaks[row]
-    corner = memplan.load(
-        path, dims={symbol: int(text.split(":")[1]) for symbol, text in ranges.items()}
-    )
-    return Row(
-        name,
-        len(corner.problem),
-        len(found),
-        len(found.used),
-        0.0 if found.premise else 1 - found.open / len(found),
-        seconds,
-        differ,
-        len(rows),
-        found.plan.peak or 0,
-        int(found.peaks.max()),
-        memplan.solve(corner, threads=1, nodes=100_000).peak or 0,
-    )
-
-
-def format_rows(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of a table, as `HEADINGS`."""
-    for row in rows:
-        yield (
-            row.program,
-            f"{row.buffers}",
-            f"{row.sizes:,}",
-            f"{row.plans}",
-            f"{row.proved:.1%}",
-            f"{row.seconds:.2f}",
-            f"{row.differ} of {row.planned}",
-            f"{row.one:,}",
-            f"{row.one / row.largest:.3f}",
-            f"{row.corner:,}",
+        path = Path(folder) / "program.pt2"
+        ranges, condition = _export(name, path)
+        begun = time.process_time()
+        found = memplan.envelope(path, ranges, condition or (), threads=1)
+        seconds = time.process_time() - begun
+        source, differ = random.Random(1), 0
+        rows = source.sample(range(len(found)), min(checks, len(found)))
+        for row in rows:
+            sizes = found.range.sizes(row)
+            problem = memplan.load(path, dims=sizes).problem
+            memplan.verify(problem, found.plan_at(**sizes))
+            differ += memplan.solve(problem, threads=1, nodes=100_000).peak != found.peaks[row]
+        corner = memplan.load(
+            path, dims={symbol: int(text.split(":")[1]) for symbol, text in ranges.items()}
         )
+        return {
+            "buffers": len(corner.problem),
+            "sizes": len(found),
+            "plans": len(found.used),
+            "proved": 0.0 if found.premise else 1 - found.open / len(found),
+            "seconds": seconds,
+            "differ": differ,
+            "planned": len(rows),
+            "one": found.plan.peak or 0,
+            "largest": int(found.peaks.max()),
+            "corner": memplan.solve(corner, threads=1, nodes=100_000).peak or 0,
+        }
+
+
+TABLE = Table(
+    "Envelopes",
+    (
+        Column("program", "{case}"),
+        Column("buffers", "{buffers}"),
+        Column("sizes", "{sizes:,}"),
+        Column("plans", "{plans}"),
+        Column("proved", "{proved:.1%}"),
+        Column("CPU seconds", "{seconds:.2f}"),
+        Column("differ", "{differ} of {planned}"),
+        Column("one plan", "{one:,}"),
+        Column("over the largest", tell("{:.3f}", max, lambda row: row["one"] / row["largest"])),
+        Column("corner of the box", "{corner:,}"),
+    ),
+)
+
+EXPERIMENT = Experiment(
+    "envelopes",
+    "peaks of exported programs at every size of a range, held against plans for some sizes",
+    figures={
+        "sizes": "of the range",
+        "plans": "that give the peaks of all sizes",
+        "proved": "the share of the sizes at which no plan needs less",
+        "seconds": "CPU time, with reading the file at some sizes",
+        "differ": "sizes with another peak in a plan of their own, of those `planned`",
+        "one": "bytes of the one plan for all sizes",
+        "largest": "bytes of the largest peak",
+        "corner": "the peak at the largest value of each dimension, whatever the condition says",
+    },
+    cases=lambda _: (Case(name, ready(name)) for name in PROGRAMS),
+    arms=lambda settings: [Arm("memplan", partial(measure, checks=settings["checks"]))],
+    tables=lambda rows, _: [TABLE],
+    own={"checks": Setting(40, "sizes of each program that get a plan of their own", read_count)},
+)
