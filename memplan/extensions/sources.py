@@ -17,7 +17,12 @@ SOURCES: Final = {
         binary="CUDA memory snapshots",
         has_parts=True,
     ),
-    "openvino": Source("memplan.extensions.openvino", "an OpenVINO model", has_dimensions=True),
+    "openvino": Source(
+        "memplan.extensions.openvino",
+        "an OpenVINO model",
+        has_dimensions=True,
+        dialect="memplan.extensions.openvino.effects",
+    ),
     "xla": Source(
         "memplan.extensions.xla",
         "a dump of XLA",

@@ -14,10 +14,11 @@ import numpy as np
 from memplan.base.errors import MemplanError, listed, quoted, shown
 from memplan.graph import Graph, Kind, Operator
 from memplan.graph.layout import Layout
-from memplan.graph.updates import find_state, is_view, updates
+from memplan.graph.updates import updates
 from memplan.problem import Problem
 from memplan.solvers.limits import MAX_COUNT, check_number
 from memplan.sources import Loaded
+from memplan.sources.dialects import find_state, is_view
 
 __all__ = [
     "Access",

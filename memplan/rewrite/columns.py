@@ -12,8 +12,9 @@ from memplan.graph import Block, Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
 from memplan.graph.order import waits
 from memplan.problem import OrderProblem
-from memplan.rewrite.effects import Shared, shared_by
+from memplan.rewrite.effects import shared_by
 from memplan.rewrite.hazards import hazards
+from memplan.sources.dialects import Shared, find_dialect
 
 __all__ = ["Columns", "columns_of", "columns_of_block", "order_problem"]
 
@@ -75,7 +76,7 @@ def columns_of_block(layout: Layout, outer: Operator, block: Block) -> Columns:
     elsewhere.update(iterate_given(graph), iterate_wanted(graph))
     draft.find_storages(given, wanted, without=elsewhere)
     draft.add_arcs()
-    if graph.source == "tflite":  # the copies into the sub-graph and out of it
+    if find_dialect(graph.source).copies_blocks:  # into the sub-graph and out of it
         draft.fence()
     problem = draft.problem()
     return Columns(problem, _relax(problem, block.operators, [0] * len(problem)))

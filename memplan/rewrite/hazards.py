@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from memplan.graph import Graph, Kind, Layout, Operator
-from memplan.graph.updates import find_state
-from memplan.rewrite.effects import is_view, updates
+from memplan.graph.updates import updates
+from memplan.sources.dialects import find_state, is_view
 
 __all__ = ["Use", "find_uses", "hazards"]
 

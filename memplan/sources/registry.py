@@ -46,6 +46,8 @@ class Source:
         Whether sizes may depend on symbolic dimensions; elsewhere all sizes are numbers.
     has_parts
         Whether a file may hold several problems, of which one is planned.
+    dialect
+        The module with the `memplan.sources.dialects.Dialect` of its operators, as `DIALECT`.
     """
 
     module: str
@@ -54,6 +56,7 @@ class Source:
     binary: str = ""
     has_dimensions: bool = False
     has_parts: bool = False
+    dialect: str = ""
 
 
 # They are asked in this order; those that recognise their files for certain come first.
@@ -63,12 +66,14 @@ _CERTAIN: Final = {
         "a TensorFlow Lite model",
         binary="TFLite",
         has_dimensions=True,
+        dialect="memplan.runtimes.tflm.effects",
     ),
     "torch": Source(
         "memplan.runtimes.torch.read",
         "a PyTorch program of torch.export",
         binary="torch.export",
         has_dimensions=True,
+        dialect="memplan.runtimes.torch.effects",
     ),
     "trace": Source(
         "memplan.sources.trace_json", "a recorded run of a PyTorch model", "a recorded run"
@@ -77,7 +82,11 @@ _CERTAIN: Final = {
 }
 _LAST: Final = {
     "onnx": Source(
-        "memplan.runtimes.onnx.read", "an ONNX model", binary="ONNX", has_dimensions=True
+        "memplan.runtimes.onnx.read",
+        "an ONNX model",
+        binary="ONNX",
+        has_dimensions=True,
+        dialect="memplan.runtimes.onnx.effects",
     ),
 }
 

@@ -24,13 +24,14 @@ from memplan.base.errors import GraphError
 from memplan.base.sizes import parse_rates
 from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.graph.liveness import iterate_given, iterate_wanted
+from memplan.graph.updates import updates
 from memplan.referee import verify_recompute as check_runs
-from memplan.rewrite import effects
 from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompute
 from memplan.rewrite.again.columns import Again, again_of
 from memplan.rewrite.again.emitted import emit
 from memplan.rewrite.again.native import core_recompute_problem
 from memplan.sources import lay_out_again, of_graph
+from memplan.sources.dialects import is_view
 
 
 def make(operators: list[Operator], tensors: list[Tensor], **fields: Any) -> Graph:
@@ -93,13 +94,13 @@ def contents(graph: Graph, numbers: Sequence[int]) -> dict[int, list[Any]]:
         seen = hash((op, *map(read, reads)))
         written = [t for each in inside for t in each.outputs]
         written += [tensor for block in blocks for tensor in block.inputs]
-        if effects.updates(operator):
+        if updates(operator):
             written += operator.inputs
         for at, tensor in enumerate(written):
             if tensor in place:
                 number, part = place[tensor]
                 among = any(place.get(each, (-1,))[0] == number for each in operator.inputs)
-                if not (among and effects.is_view(graph, operator, tensor in declared)):
+                if not (among and is_view(graph, operator, tensor in declared)):
                     memory[number][part] = [
                         hash((seen, at, i)) for i in range(part.stop - part.start)
                     ]

@@ -23,8 +23,8 @@ import memplan as mp
 from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out
 from memplan.problem import OrderProblem
 from memplan.rewrite import columns, effects, hazards
-from memplan.rewrite.effects import Shared
 from memplan.sources import Loaded, lay_out_again, of_graph
+from memplan.sources.dialects import Shared
 
 GIVEN = frozenset({Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE})
 WANTED = frozenset({Kind.OUTPUT, Kind.CONSTANT, Kind.VARIABLE})

@@ -10,17 +10,17 @@ import numpy as np
 
 from memplan.graph import Graph, Kind, Layout, Operator
 from memplan.graph.liveness import iterate_given, iterate_wanted
+from memplan.graph.updates import updates
 from memplan.problem import OrderProblem, RecomputeProblem
 from memplan.problem.columns import NONE
 from memplan.rewrite.again.costs import Costs, find_costs, time_of_move
 from memplan.rewrite.columns import columns_of
-from memplan.rewrite.effects import Shared, shared_by, updates
+from memplan.rewrite.effects import shared_by
 from memplan.rewrite.hazards import find_uses
+from memplan.sources.dialects import Shared, find_dialect
 
 __all__ = ["Again", "again_of"]
 
-# By format: types that draw random numbers in training, beside those that `effects` knows.
-_RANDOM: Final[Mapping[str, frozenset[str]]] = {"onnx": frozenset({"Dropout"})}
 _GIVEN: Final = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
 
 
@@ -195,7 +195,7 @@ def _find_effect(graph: Graph, operator: Operator) -> str:
         return "it writes over an input"
     if Shared.WORLD in shared:
         return "it has effects outside of the program"
-    if shared or operator.type in _RANDOM.get(graph.source, ()):
+    if shared or operator.type in find_dialect(graph.source).random_in_training:
         return "it draws random numbers"
     return ""
 

@@ -22,11 +22,12 @@ from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.rewrite import Recomputed
 from memplan.rewrite import recompute as search
 from memplan.rewrite.again.costs import Costs
-from memplan.rewrite.effects import draws
+from memplan.runtimes.torch.effects import DIALECT
 from memplan.runtimes.torch.read.builder import shorten_type
 from memplan.runtimes.torch.read.scope import never_drops
 from memplan.runtimes.torch.write.moves import Moves
 from memplan.runtimes.torch.write.parts import HELPERS, take_apart
+from memplan.sources.dialects import Shared
 
 __all__ = ["Step", "measured_graph", "recompute"]
 
@@ -175,7 +176,11 @@ def _measure(program: Any, args: tuple[Any, ...] | None) -> tuple[Any, Graph, di
         _check(node)
     if args is None:
         args = program.example_inputs[0]
-    module = take_apart(program.graph_module, lambda node: draws("torch", _name_type(node)))
+
+    def draws(node: Any) -> bool:
+        return DIALECT.shared_by(_name_type(node)) is Shared.GENERATOR
+
+    module = take_apart(program.graph_module, draws)
     run = measure_nodes(module, _collect_inputs(program, args))
     graph = _Builder(program, module, run).graph()
     return module, graph, {each.name: run[each.name].seconds for each in graph.operators}
