@@ -108,8 +108,18 @@ def on_streams() -> Loaded:
     return of_graph(Graph("streams", tensors, operators, (), ()))
 
 
+def answer() -> mp.Answer:
+    """Return a program in an arena in which an operator runs again."""
+    return mp.plan(of_graph(skip()), levers=["again"], capacity=700, nodes=10_000)
+
+
 # By public name: how to get one. What is no object to send has none.
 OBJECTS: dict[str, Callable[[], Any] | None] = {
+    "Answer": answer,
+    "Axis": lambda: answer().axes[0],
+    "Machine": lambda: mp.Machine(capacity=64, penalties={("a", "b"): 3}),
+    "Part": lambda: answer().parts[0],
+    "Step": lambda: answer().steps[-1],
     "Apart": lambda: mp.plan_apart(make_problem(), {}),
     "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
     "Blocks": lambda: mp.plan_blocks(make_problem(), 64),
@@ -157,6 +167,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "load_plan": None,  # a plan
     "lower_bound": lambda: mp.lower_bound(make_problem()),
     "pack_most_valuable": None,  # a selection
+    "plan": None,  # an answer
     "plan_apart": None,  # apart
     "plan_model": None,  # planned
     "plan_paths": lambda: mp.plan_paths(of_graph(strategies_graph.chain(2))),

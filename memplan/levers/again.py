@@ -10,6 +10,7 @@ from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer, graph_of
 from memplan.rewrite import Recomputed, find_floor, put_in_order, recompute, verify_recompute
+from memplan.rewrite.again import Costs
 from memplan.sources import Loaded
 
 __all__ = ["Again", "describe_again"]
@@ -67,7 +68,7 @@ class Again(Lever):
     def list_claims(self, program: Loaded, step: Step, aim: Aim) -> Iterable[Claim]:
         """See `Lever`."""
         if isinstance(step.change, Recomputed):
-            yield _Same(program, step.change, aim)
+            yield _Same(program, step.change, aim.costs, aim.spill)
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,12 @@ class _Same:
 
     given: Loaded
     change: Recomputed
-    aim: Aim
+    costs: Costs | None
+    spill: str | None
 
     def verify(self) -> None:
         """See `memplan.answer.Claim`."""
-        verify_recompute(self.given, self.change, costs=self.aim.costs, spill=self.aim.spill)
+        verify_recompute(self.given, self.change, costs=self.costs, spill=self.spill)
 
 
 def describe_again(found: Recomputed) -> str:
