@@ -3,11 +3,13 @@
 The page `reference/commands.md` says where: its line `<!-- commands -->` becomes a section for each
 command with its arguments and options, as `memplan COMMAND --help` knows them. On any page, a line
 `<!-- options of SOLVER -->` becomes the table of that solver's options, as `memplan solvers SOLVER`
-lists them, and `<!-- notes -->` the table of the codes of notes.
+lists them, `<!-- notes -->` the table of the codes of notes, and `<!-- figures -->` that of the
+figures of the front page, of `lab/tests/figures.csv`.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +17,14 @@ from typing import Any
 
 MARK = "<!-- commands -->"
 NOTES = "<!-- notes -->"
+FIGURES = "<!-- figures -->"
 OPTIONS = re.compile(r"^<!-- options of (\w+) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put commands, options and notes where a page asks for them (an event of MkDocs)."""
     markdown = markdown.replace(NOTES, note_table()) if NOTES in markdown else markdown
+    markdown = markdown.replace(FIGURES, figure_table()) if FIGURES in markdown else markdown
     markdown = OPTIONS.sub(lambda mark: option_table(mark[1]), markdown)
     return markdown.replace(MARK, commands()) if MARK in markdown else markdown
 
@@ -35,6 +39,15 @@ def option_table(solver: str) -> str:
         if solver != "exact" or name not in prover:
             lines.append(f"| `{name}` | {default} | {says} |")
     return "\n".join(lines)
+
+
+def figure_table() -> str:
+    """Return the table of figures with the command that repeats each."""
+    path = Path(__file__).parents[2] / "lab" / "tests" / "figures.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [(row["figure"], row["command"]) for row in csv.DictReader(file)]
+    lines = ["| figure | command |", "|---|---|"]
+    return "\n".join(lines + [f"| {said} | `{command}` |" for said, command in rows])
 
 
 def note_table() -> str:

@@ -2,13 +2,15 @@
 
     python lab/tests/figures.py [WORD...] [NAME=VALUE...]
 
-It reads the table of `docs/benchmarks.md#front`, runs its commands, and takes the number of a cell
-of what they print. With words, only rows whose figure or command has one of them. `DATA=FOLDER`
-says what a name in capitals in a command stands for; rows with other such names are left out.
+It reads `figures.csv`, runs its commands, and takes the number of a cell of what they print, or one
+cell divided by another one: of the line that has the cells in the column `line`. With words, only
+rows whose figure or command has one of them. `DATA=FOLDER` says what a name in capitals in a
+command stands for; rows with other such names are left out.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import subprocess
 import sys
@@ -18,11 +20,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
+TABLE = Path(__file__).with_name("figures.csv")
 FRONT = (ROOT / "README.md", ROOT / "docs" / "index.md")
 
-_HEAD = "| figure | command | line | cell |\n"
-_ROW = re.compile(r"\| (.+?) \| `(.+)` \| (.*?) \| (\d+)(?:/(\d+))? \|")
 _NUMBER = re.compile(r"([\d,]*\d(?:\.\d+)?)(?: ?(bytes|[kM]B|[KM]iB|[mµ]?s\b|%|[×x]))?")
 _UNITS = {"bytes": 1, "kB": 1e3, "MB": 1e6, "KiB": 1 << 10, "MiB": 1 << 20}
 _TIMES = {"s": 1, "ms": 1e-3, "µs": 1e-6}
@@ -47,7 +47,7 @@ class Figure:
         Which cell has the number, counted from the first of these; by which other one it is
         divided, if it is.
     in_seconds
-        Whether the row is in the first table.
+        Whether measuring it takes seconds.
     """
 
     said: str
@@ -94,14 +94,14 @@ def read_number(text: str) -> tuple[float, str]:
 
 
 def read_figures() -> Iterator[Figure]:
-    """Yield the rows of all tables of figures of the page."""
-    for number, table in enumerate(PAGE.read_text().split(_HEAD)[1:]):
-        for text in table.partition("\n\n")[0].splitlines()[1:]:
-            row = _ROW.fullmatch(text)
-            assert row is not None, text
-            line = tuple(cell.strip("` ") for cell in row[3].split(","))
-            under = int(row[5]) if row[5] else None
-            yield Figure(row[1], row[2], line, int(row[4]), under, number == 0)
+    """Yield the rows of the table."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            line = tuple(cell.strip() for cell in row["line"].split(","))
+            cell, _, under = row["cell"].partition("/")
+            in_seconds = row["takes"] == "seconds"
+            divisor = int(under) if under else None
+            yield Figure(row["figure"], row["command"], line, int(cell), divisor, in_seconds)
 
 
 def fill_in(command: str, given: Mapping[str, str]) -> str | None:

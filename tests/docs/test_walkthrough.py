@@ -83,7 +83,7 @@ def calls(body: str, words: str) -> bool:
 def test_the_page_has_its_tables() -> None:
     """Tests that every row of a table is read, so that none is left unchecked."""
     rows = [line for line in PAGE.splitlines() if re.match(r"\| `", line)]
-    assert len(ROWS) == len(rows) > 30
+    assert len(ROWS) == len(rows) > 20
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.file}:{row.function}")
@@ -109,7 +109,7 @@ def test_every_function_is_called_where_the_page_says(at: int) -> None:
 def test_every_file_that_the_page_mentions_exists() -> None:
     """Tests the paths outside of the tables."""
     paths = set(re.findall(r"`((?:core|memplan|bindings)/[\w/]+\.\w+)`", PAGE))
-    assert len(paths) > 20
+    assert len(paths) > 15
     assert not [path for path in paths if not (ROOT / path).is_file()]
 
 
