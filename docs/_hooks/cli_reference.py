@@ -4,7 +4,8 @@ The page `reference/commands.md` says where: its line `<!-- commands -->` become
 command with its arguments and options, as `memplan COMMAND --help` knows them. On any page, a line
 `<!-- options of SOLVER -->` becomes the table of that solver's options, as `memplan solvers SOLVER`
 lists them, `<!-- notes -->` the table of the codes of notes, and `<!-- figures -->` that of the
-figures of the front page, of `lab/tests/figures.csv`.
+figures of the front page, of `lab/tests/figures.csv`. `<!-- what does not combine -->` becomes the
+table of pairs of levers, scenarios and machines that `memplan.plan` refuses.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 MARK = "<!-- commands -->"
 NOTES = "<!-- notes -->"
 FIGURES = "<!-- figures -->"
+REASONS = "<!-- what does not combine -->"
 OPTIONS = re.compile(r"^<!-- options of (\w+) -->$", re.MULTILINE)
 
 
@@ -25,6 +27,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put commands, options and notes where a page asks for them (an event of MkDocs)."""
     markdown = markdown.replace(NOTES, note_table()) if NOTES in markdown else markdown
     markdown = markdown.replace(FIGURES, figure_table()) if FIGURES in markdown else markdown
+    markdown = markdown.replace(REASONS, reason_table()) if REASONS in markdown else markdown
     markdown = OPTIONS.sub(lambda mark: option_table(mark[1]), markdown)
     return markdown.replace(MARK, commands()) if MARK in markdown else markdown
 
@@ -38,6 +41,16 @@ def option_table(solver: str) -> str:
     for name, default, says in registry.options_of(solver):
         if solver != "exact" or name not in prover:
             lines.append(f"| `{name}` | {default} | {says} |")
+    return "\n".join(lines)
+
+
+def reason_table() -> str:
+    """Return the table of pairs that do not combine, with the reason of each."""
+    from memplan.ask import supports
+
+    lines = ["| pair | why it does not combine |", "|---|---|"]
+    for pair, reason in supports.REASONS.items():
+        lines.append(f"| {' and '.join(sorted(pair, key=supports.IDEAS.index))} | {reason} |")
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from docs_site import Site, build
 import memplan as mp
 import memplan.cli
 import memplan_lab.cli
+from memplan.ask.supports import REASONS
 from memplan.base.notes import Code
 from memplan.cli import output
 from memplan.solvers import registry
@@ -213,6 +214,15 @@ def test_the_site_lists_every_code_of_notes() -> None:
     told = re.findall(r"^\| `(.+)` \| .+ \|$", reference.note_table(), re.MULTILINE)
     assert told == list(Code)
     assert reference.NOTES in (DOCS / "sources.md").read_text()
+
+
+def test_the_site_says_what_does_not_combine() -> None:
+    """Tests a row for each pair that `memplan.plan` refuses, with its reason."""
+    reference = hook("cli_reference")
+    rows = reference.reason_table().splitlines()[2:]
+    assert len(rows) == len(REASONS)
+    assert all(any(row.endswith(f"| {why} |") for row in rows) for why in REASONS.values())
+    assert reference.REASONS in (DOCS / "concepts.md").read_text()
 
 
 def test_the_study_switches_off_what_there_is() -> None:

@@ -45,6 +45,7 @@ NOT_SHOWN = {
 # What the commands find in their folder, beside the files of FILES and the examples.
 SETUP = """
 cp examples/five.csv five.csv && cp five.csv five.12.csv
+for name in cond skip streams; do cp examples/structures/$name.graph.json $name.json; done
 memplan plan five.csv -q -o five.plan.csv
 memplan record net.py:make_model -o trace.json
 memplan-lab learn collect --family perfect --seeds 1000:1001 --runs 1 --sizes 30 --steps 2000 \\
