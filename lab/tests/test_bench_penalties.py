@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memplan_lab.bench import files
 from memplan_lab.cli import main
 
 
@@ -47,6 +48,11 @@ def test_costs_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     write(tmp_path / "minimalloc-dsa-rp" / "A.json", 16)
     assert main([*asked, "--set", "lifted", "--set", "unequal"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("| 1 | 1 | ")
+    rows = tmp_path / "rows.parquet"
+    assert main([*asked, "--json", "-o", str(rows)]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert told == files.read(rows)
+    assert [row["case"] for row in told] == ["a-soft", "b-soft"]
 
 
 def test_folders_without_such_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -252,7 +252,7 @@ def _run_experiment(
         files.write(rows, out, experiment.figures)
     if not as_json:
         _print(experiment.show(rows, settings, details=details), markdown=markdown)
-    output.tell_written(out)
+        output.tell_written(out)
     if interrupted:
         raise typer.Exit(output.INTERRUPTED)
     if experiment.wrong is not None and (sentence := experiment.wrong(rows)):
