@@ -102,12 +102,16 @@ class Step:
         The work that it adds, as a share of that of the program.
     words
         What was done, or why nothing was.
+    facts
+        What the lever found, for scripts.
     program
         Of which program, where there are several.
     change
         What changed, with its proof; `None` if nothing did.
     data
         What the lever needs to do the same to a program again, as JSON holds it.
+    taken
+        Whether it was done; otherwise these are words about what was not better, or not found.
     """
 
     lever: str
@@ -115,8 +119,10 @@ class Step:
     extra: float = 0.0
     words: str = ""
     program: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     change: Any = field(default=None, repr=False, compare=False)
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    taken: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,6 +142,8 @@ class Answer:
     claims
         What the referee checks beyond the parts: that programs share an arena, that memories cost
         so much, bounds on all sizes, orders and re-runs.
+    programs
+        The programs as the levers left them: what `memplan.load` returns for a model.
     capacity
         What the arena, or all blocks, may have, in bytes.
     seconds
@@ -149,6 +157,7 @@ class Answer:
     steps: tuple[Step, ...] = ()
     notes: tuple[Note, ...] = ()
     claims: tuple[Claim, ...] = ()
+    programs: tuple[Any, ...] = field(default=(), repr=False)
     capacity: int | None = None
     seconds: float = 0.0
     interrupted: bool = False
@@ -280,6 +289,8 @@ class Answer:
                     "arena": step.arena,
                     "extra": step.extra,
                     "words": step.words,
+                    "taken": step.taken,
+                    **step.facts,
                 }
                 for step in self.steps
             ],

@@ -242,7 +242,7 @@ def test_the_command_finds_what_is_written_over_a_state(
         assert graph is not None
         Path(f"{name}.graph.json").write_text(write_graph(graph))
     inputs = [f"{name}.graph.json" for name in ("one", "two")]
-    assert main(["plan", *inputs, "--together", "--keep", "states", "-o", "plans", "-q"]) == 0
+    assert main(["plan", *inputs, "--keep", "states", "-o", "plans", "-q"]) == 0
     asked = ["verify", *(f"{name}.graph.json" for name in given), "plans"]
     assert main(asked) == 0
     assert "2 buffers kept, 128 bytes" in capsys.readouterr().out

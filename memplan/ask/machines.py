@@ -163,7 +163,9 @@ class Machine:
         if self.memories:
             return self._place_in_memories(joint, budget, parts, search)
         if self.block is not None:
-            return _place_in_blocks(problem.with_capacity(self.capacity), self.block, budget, parts)
+            return _place_in_blocks(
+                problem.with_capacity(self.capacity), self.block, budget, parts, search
+            )
         if self.penalties is not None:
             return self._place_apart(joint, budget, parts, search)
         return _place_in_arena(joint, self.capacity, budget, parts, search)
@@ -285,9 +287,18 @@ def _of_place(problem: Problem, names: Mapping[str, str]) -> Joint:
     return Joint(plain, (("", plain, ()),), lambda reads: [], (), names=names)
 
 
-def _place_in_blocks(problem: Problem, limit: int, budget: SharedBudget, parts: int) -> Placed:
+def _place_in_blocks(
+    problem: Problem, limit: int, budget: SharedBudget, parts: int, search: Search
+) -> Placed:
     share = budget.share(parts)
-    found = place_blocks(problem, limit, timeout=share.seconds, nodes=share.nodes)
+    found = place_blocks(
+        problem,
+        limit,
+        timeout=share.seconds,
+        nodes=share.nodes,
+        threads=search.threads,
+        seed=search.seed,
+    )
     places = tuple(
         (f"block {number}", problem.subset([problem.index(id) for id in plan.ids]), plan)
         for number, plan in enumerate(found.plans, 1)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
 from memplan.answer import Answer, Axis, Claim, Part, Step
+from memplan.ask.facts import list_facts, summarise_change
 from memplan.ask.machines import Machine, Placed, Search
 from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_pin
 from memplan.ask.supports import refuse_pairs
@@ -157,7 +158,7 @@ def plan(
         place = replace(place, capacity=capacity)
     question = _Question(
         models=given,
-        machine=place,
+        asked=place,
         levers=find_levers(levers),
         names=names,
         keep=tuple(keep),
@@ -178,7 +179,9 @@ def plan(
     question.check()
     with stoppable() as stop:
         found = question.answer()
-    return replace(found, seconds=question.budget.elapsed, interrupted=stop.is_set)
+    changes = (step.change for step in found.steps)
+    interrupted = stop.is_set or any(getattr(each, "interrupted", False) for each in changes)
+    return replace(found, seconds=question.budget.elapsed, interrupted=interrupted)
 
 
 class _Outcome(NamedTuple):
@@ -195,7 +198,7 @@ class _Question:
     """One call of `plan`."""
 
     models: list[Model]
-    machine: Machine
+    asked: Machine
     levers: tuple[Lever, ...]
     names: Sequence[str] | None
     keep: tuple[str, ...]
@@ -212,17 +215,18 @@ class _Question:
     writers: Sequence[Writer] | None
     pins: Mapping[str, int]
     constrain: Callable[[Loaded], Loaded] | None
+    failed: dict[str, PlanError] = field(default_factory=dict)  # by lever, why it made nothing
 
     def check(self) -> None:
         """Refuse what would be ignored."""
         if (self.where or self.read_all) and not self.sizes:
             raise MemplanError("where and read_all are about many sizes; give sizes")
-        if self.often and not self.machine.memories:
+        if self.often and not self.asked.memories:
             raise MemplanError(
                 "how often a program runs weighs its traffic, which only several memories have; "
                 "leave often out, or give a machine with memories"
             )
-        if self.often and self.machine.residency:
+        if self.often and self.asked.residency:
             raise MemplanError(
                 "copies of buffers that move are counted once, so they do not combine with how "
                 "often a program runs; leave often or residency out"
@@ -233,7 +237,7 @@ class _Question:
                     f"no program has the name {quoted(name)}; they are {listed([*self.called])}"
                 )
         is_default = self.search.solver == "auto" and not self.search.options
-        if not self.machine.is_arena and not is_default:
+        if not self.asked.is_arena and not is_default:
             options = listed([self.search.solver, *self.search.options])
             raise MemplanError(f"{options}: a solver and its options are of plans in one arena")
         if self.writers is not None and len(self.writers) != len(self.models):
@@ -245,17 +249,16 @@ class _Question:
         """Return the best answer that is found."""
         refuse_pairs(self._list_ideas())
         pools = self._fill_pools()
-        first = self.scenario(self._read_given())
         machine = self.machine
         if machine.penalties is not None:
             given = tuple(pool[0] for pool in pools)
-            machine = machine.check(self._join(first, given))
+            machine = machine.check(self._join(self.scenario(self._given), given))
         best = self._search(pools, machine)
         return self._finish(best, pools)
 
     def _list_ideas(self) -> Iterator[str]:
         yield from (lever.name for lever in self.levers)
-        yield from self.machine.kinds
+        yield from self.asked.kinds
         if len(self.models) > 1:
             yield "in turn"
         if self.sizes:
@@ -272,8 +275,15 @@ class _Question:
         ]
         return name_programs(paths)
 
-    def _read_given(self) -> list[Loaded]:
-        return self._given
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine that was asked for, with the least capacity of the files if it has none."""
+        asked = self.asked
+        limits = [loaded.problem.capacity for loaded in self._given]
+        known = [limit for limit in limits if limit is not None]
+        if asked.capacity is None and not asked.memories and known:
+            return replace(asked, capacity=min(known))
+        return asked
 
     @cached_property
     def _given(self) -> list[Loaded]:
@@ -306,6 +316,7 @@ class _Question:
             self.aim,
             goals=goals,
             in_place=any(lever.name == "in place" for lever in self.levers),
+            has_order=any(lever.name == "order" for lever in self.levers),
             max_extra=limit,
             seconds=lambda: self.budget.share(2).seconds,
         )
@@ -322,8 +333,12 @@ class _Question:
                 if reason:
                     raise MemplanError(f"{lever.name}: {reason}")
                 for each in list(pool):
-                    if len(pool) < _MOST_POOL and not (is_stopped() and len(pool) > 1):
+                    if len(pool) >= _MOST_POOL or (is_stopped() and len(pool) > 1):
+                        break
+                    try:
                         pool += lever.list_candidates(each, writer, aim)
+                    except PlanError as error:
+                        self.failed.setdefault(lever.name, error)
             pools.append([*self._name_all(number, pool)])
         return pools
 
@@ -456,6 +471,9 @@ class _Question:
             best = self._descend(pools, look_at)
         if best is None:
             raise self._explain(errors, pools)
+        if best.placed.axes[0].found is None and not self._is_proved(pools):
+            for error in self.failed.values():  # it says why not even a lever helps
+                raise error
         return best
 
     def _descend(
@@ -534,20 +552,47 @@ class _Question:
             self._weaken(_with_order(part, by_program.get(part.program)), pools) for part in parts
         )
         notes = dict.fromkeys((*joint.notes, *placed.notes))
-        claims: list[Claim] = [*placed.claims, *joint.list_claims(parts)]
+        joined = joint.claims if placed.parts else joint.list_claims(parts)
+        claims: list[Claim] = [*placed.claims, *joined]
         for candidate, loaded in zip(chosen, self._given, strict=True):
             for step in candidate.steps:
                 claims += self._find_lever(step).list_claims(loaded, step, self.aim)
         answer = Answer(
             parts,
             self._list_axes(best, pools),
-            tuple(step for each in chosen for step in each.steps),
+            tuple(self._list_steps(chosen, pools)),
             tuple(notes),
             tuple(claims),
+            tuple(each.variant.loaded for each in chosen),
             self.machine.capacity,
+            facts=list_facts(claims),
         )
         answer.verify()
         return answer
+
+    def _list_steps(
+        self, chosen: Sequence[Candidate], pools: list[list[Candidate]]
+    ) -> Iterator[Step]:
+        """Yield what each lever did to each program, with what it found for scripts."""
+        for candidate, pool in zip(chosen, pools, strict=True):
+            for step in candidate.steps:
+                yield replace(step, facts=summarise_change(step.change))
+            yield from self._list_untaken(candidate, pool)
+
+    def _list_untaken(self, chosen: Candidate, pool: list[Candidate]) -> Iterator[Step]:
+        """Yield what levers found that was not taken, or why they found nothing."""
+        taken = {step.lever for step in chosen.steps}
+        found = {step.lever: step for each in reversed(pool) for step in each.steps}
+        for lever in self.levers:
+            if lever.name in found and lever.name not in taken:
+                other = found[lever.name]
+                facts = summarise_change(other.change)
+                words = f"not taken: {other.words}"
+                yield replace(other, words=words, change=None, data={}, facts=facts, taken=False)
+            elif lever.name not in found:
+                load = chosen.variant.loaded.problem.max_load
+                why = self.failed.get(lever.name, "nothing to do")
+                yield Step(lever.name, load, words=f"none: {why}", taken=False)
 
     def _list_axes(self, best: _Outcome, pools: list[list[Candidate]]) -> tuple[Axis, ...]:
         """Return what was minimised; with levers, a bound has to be of all that they can do."""

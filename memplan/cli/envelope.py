@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,14 +41,6 @@ def command(
             "repeated.",
         ),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="CONDITION",
-            help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
-        ),
-    ] = None,
     out: Annotated[
         str | None,
         options.write_to(
@@ -56,15 +48,8 @@ def command(
             "size (.json, .csv), or a C function that makes the plan of a size (.h)."
         ),
     ] = None,
-    read_all: Annotated[
-        bool,
-        typer.Option(
-            "--read-all",
-            help="Read the program at every size. Otherwise, of more than 64 sizes some are read, "
-            "and what follows rests on polynomials through these.",
-        ),
-    ] = False,
     *,
+    sizes: options.Sizes,
     search: options.Search,
     as_json: options.AsJson = False,
 ) -> None:
@@ -73,17 +58,16 @@ def command(
     Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
     plan with the same offsets for all sizes is shown too.
     """
-    run(input, options.Model(dim), where or (), search, out, read_all=read_all, as_json=as_json)
+    run(input, options.Model(dim), sizes, search, out, as_json=as_json)
 
 
 def run(
     input: str,
     model: options.Model,
-    conditions: Sequence[str],
+    sizes: options.Sizes,
     search: options.Search,
     out: str | None,
     *,
-    read_all: bool = False,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -97,7 +81,7 @@ def run(
             ".png, .svg or .pdf for a picture",
         )
     output.check_libraries(input, extras=("plot",) * (_WRITES.get(kind) == "picture"))
-    ranges = _parse_ranges(model.dim or ())
+    ranges = parse_ranges(model.dim or ())
 
     from memplan.envelopes import envelope
 
@@ -105,10 +89,10 @@ def run(
     # A file is given by its name, as formulas are in it, unless it is to be read in another way.
     is_plain = model == options.Model(model.dim)
     found = envelope(
-        input if is_plain else _make_reader(input, model),
+        input if is_plain else make_reader(input, model),
         ranges,
-        conditions,
-        read_all=read_all,
+        sizes.where or (),
+        read_all=sizes.read_all,
         **limits,
     )
     if as_json or not quiet:
@@ -137,7 +121,7 @@ def _write(found: Envelope, out: str, what: str) -> tuple[str, ...]:
     return (out,)
 
 
-def _make_reader(input: str, model: options.Model) -> Callable[..., Loaded]:
+def make_reader(input: str, model: options.Model) -> Callable[..., Loaded]:
     """Return a function that reads a file at a size."""
 
     def read(**dims: int) -> Loaded:
@@ -152,7 +136,7 @@ def has_ranges(texts: Sequence[str] | None) -> bool:
     return any(set(",:") & set(text.rpartition("=")[2]) for text in texts or ())
 
 
-def _parse_ranges(texts: Sequence[str]) -> dict[str, str]:
+def parse_ranges(texts: Sequence[str]) -> dict[str, str]:
     """Read `NAME=RANGE`, each name once."""
     found: dict[str, str] = {}
     for text in texts:
@@ -171,35 +155,14 @@ def _parse_ranges(texts: Sequence[str]) -> dict[str, str]:
 def _show(found: Envelope, *, as_json: bool) -> None:
     """Print an envelope."""
     if as_json:
-        output.line(output.make_json(_summarise(found)))
+        from memplan.ask.facts import summarise_envelope
+
+        record = summarise_envelope(found)
+        record |= {"interrupted": found.interrupted, "seconds": round(found.seconds, 6)}
+        record["notes"] = [asdict(note) for note in found.notes]
+        output.line(output.make_json(record))
     else:
         from memplan.view.words.envelope import describe_envelope
 
         output.console().print(describe_envelope(found))
     output.tell_interrupted(found.interrupted, found.status)
-
-
-def _summarise(found: Envelope) -> dict[str, Any]:
-    columns = zip(found.range.names, found.range.points.T.tolist(), strict=True)
-    return {
-        "status": str(found.status),
-        "interrupted": found.interrupted,
-        "open": found.open,
-        "where": list(found.range.conditions),
-        "sizes": dict(columns),
-        "peaks": found.peaks.tolist(),
-        "bounds": found.bounds.tolist(),
-        "plans": [
-            {"size": found.range.sizes(layer.row), "peak": layer.plan.peak}
-            for layer in found.layers
-        ],
-        "one_plan": {
-            "peak": found.plan.peak,
-            "lower_bound": found.plan.lower_bound,
-            "status": str(found.plan.status),
-        },
-        "bytes": found.how,
-        "premise": found.premise or None,
-        "notes": [asdict(note) for note in found.notes],
-        "seconds": round(found.seconds, 6),
-    }

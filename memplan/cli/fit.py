@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import options, output, reading
-from memplan.cli.memories import Memories, put_into, summarise
+from memplan.cli.memories import Memories, put_into
 
 if TYPE_CHECKING:
     from memplan.pipeline import Arranged
@@ -138,7 +138,9 @@ def _fit_memories(
     files = {} if folder is None else put_into(folder, found.files)
     formats.write_files(files)
     if as_json:
-        assigned = None if found.housed is None else summarise(found.housed.found)
+        from memplan.ask.facts import summarise_assigned
+
+        assigned = None if found.housed is None else summarise_assigned(found.housed.found)
         record = _summarise(found.alone, None) | {"assigned": assigned, "output": [*files]}
         record["notes"] = [asdict(note) for note in found.notes]
         output.line(output.make_json(record))

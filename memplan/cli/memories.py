@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import options, output, reading
+from memplan.cli import output
 
 if TYPE_CHECKING:
-    from memplan.memories import Assigned, Memory, Stretch
+    from memplan.answer import Answer, Part
+    from memplan.base.notes import Note
+    from memplan.memories import Memory, Stretch
     from memplan.problem.plan import Plan
     from memplan.runtimes.tflm.read.boards import Board
     from memplan.sources import Loaded
 
-__all__ = [
-    "Memories",
-    "put_into",
-    "refuse_alone",
-    "run",
-    "summarise",
-    "verify",
-]
+__all__ = ["Memories", "note_kept", "put_into", "refuse_alone", "tell_memory", "verify"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Memories:
             metavar="NAME=SIZE",
             help="A memory that buffers may lie in, the fastest first: sram=256KiB, then "
             "psram=8MiB. What is known of it may follow: ,read=COST,write=COST of a byte, or as "
-            "rates, ,read=80MB/s,write=40MB/s; ,base=ADDRESS,align=N.",
+            "rates, ,read=80MB/s,write=40MB/s; ,base=ADDRESS,align=N,block=SIZE.",
         ),
     ] = None
     allow: Annotated[
@@ -73,11 +68,6 @@ class Memories:
         for option, is_given in given.items():
             if is_given and not self.memory:
                 raise typer.BadParameter("it needs --memory", param_hint=f"'{option}'")
-        if self.memory and len(self.memory) == 1:
-            raise typer.BadParameter(
-                "name at least two, the fastest first; the limit of a single one is --capacity",
-                param_hint="'--memory'",
-            )
 
     def parse(self) -> tuple[tuple[Memory, ...], dict[str, Any]]:
         """Return the memories, and what else is asked, as arguments of `memplan.assign`."""
@@ -97,62 +87,8 @@ class Memories:
         return parse_memories(self.memory or ()), asked
 
 
-def run(
-    input: str,
-    model: options.Model,
-    limits: options.Limits,
-    memories: Memories,
-    folder: str | None,
-    board: Board | None,
-    *,
-    top: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Assign the buffers of a program to memories, print where they are, and write the plans.
-
-    The plan of each memory goes into the folder as "NAME.plan.json"; `top` buffers are listed. The
-    board is where a TFLite model will run, if not on this machine.
-    """
-    given, asked = memories.parse()
-    output.check_folder(folder)
-    output.check_libraries(input)
-    loaded = reading.read_input(input, model, board=board)
-    if board is not None:
-        loaded = _note_kept(loaded, input, board)
-    for memory in given:
-        reading.require_unit(memory.capacity, loaded)
-    reading.refuse_notes(input, loaded.notes if model.strict else ())
-
-    from memplan import formats
-    from memplan.memories.models import assign_layouts
-
-    found = assign_layouts(
-        loaded,
-        given,
-        in_place=model.in_place,
-        timeout=limits.timeout,
-        nodes=limits.nodes,
-        **asked,
-    )
-    files = {} if folder is None else put_into(folder, make_plans(found, memories.reads))
-    formats.write_files(files)
-    if as_json:
-        record = {"source": loaded.source, **summarise(found), "output": [*files]}
-        record["notes"] = [asdict(note) for note in loaded.notes]
-        output.line(output.make_json(record))
-    elif not quiet:
-        from memplan.view.words import assigned, parts
-
-        output.console().print(assigned.describe_assigned(found, top))
-        if loaded.notes:
-            output.console().print(parts.render_notes(loaded.notes))
-        output.tell_written(*files)
-    output.tell_interrupted(found.interrupted, found.status)
-
-
-def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
-    """Add how much of one of the memories TFLM takes for itself."""
+def note_kept(input: str, board: Board) -> Note:
+    """Return how much of one of the memories TFLM takes for itself."""
     from pathlib import Path
 
     from memplan.base.notes import Code, Note
@@ -164,7 +100,7 @@ def _note_kept(loaded: Loaded, input: str, board: Board) -> Loaded:
         f"TFLM on {board} keeps {beside.bytes} bytes in one of the memories"
         f"{tell_unknown(beside.unknown)}; memplan fit leaves them free, and this plan does not"
     )
-    return replace(loaded, notes=(*loaded.notes, Note(Code.ARENA_UNMEASURED, text)))
+    return Note(Code.ARENA_UNMEASURED, text)
 
 
 def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -172,77 +108,30 @@ def put_into(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {os.path.join(folder, name): data for name, data in files.items()}
 
 
-def make_plans(found: Assigned, reads: Sequence[str] | None = None) -> dict[str, bytes]:
-    """Return the plan of each memory, by the name of its file; each says which memory it is of.
+def tell_memory(found: Answer, part: Part, reads: Sequence[str] | None = None) -> Plan:
+    """Return the plan of a part, which says of which memory it is, if there are several.
 
     It says too of which buffers it holds pieces, and when; and how often operators read, if that
     was given.
     """
-    from memplan.formats.json import write_plan
+    from memplan.memories import Assigned
     from memplan.memories.text import format_memory
-    from memplan.problem.plan import Plan
+    from memplan.together import Together
 
-    files = {}
-    for memory, plan in zip(found.memories, found.plans, strict=True):
-        pieces = [asdict(each) for each in found.stretches if each.memory == memory.name]
-        said = {
-            "memory": format_memory(memory),
-            **({"stretches": pieces} if pieces else {}),
-            **({"reads": list(reads)} if reads else {}),
-        }
-        plan = Plan(
-            ids=plan.ids,
-            size=plan.size,
-            offsets=plan.offsets,
-            status=plan.status,
-            lower_bound=plan.lower_bound,
-            capacity=memory.capacity,
-            solver=plan.solver,
-            stats={**plan.stats, **said},
-            fingerprint=plan.fingerprint,
-        )
-        files[f"{memory.name}{reading.PLAN_SUFFIX}"] = write_plan(plan).encode()
-    return files
-
-
-def summarise(found: Assigned) -> dict[str, Any]:
-    """Return the facts for scripts; amounts are in bytes, traffic in bytes times their cost."""
-    from memplan.memories.copies import list_copies
-    from memplan.memories.memory import as_number
-    from memplan.view.words.assigned import count_bytes
-
-    rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
-    return {
-        "status": str(found.status),
-        "interrupted": found.interrupted,
-        "traffic": found.traffic,
-        "lower_bound": found.bound,
-        "gap": found.gap,
-        "memories": [
-            {
-                **asdict(memory),
-                "read": as_number(memory.read),
-                "write": as_number(memory.write),
-                "peak": plan.peak or 0,
-                "read_bytes": read,
-                "written_bytes": written,
-                "buffers": {id: plan.offset(id) for id in plan.ids},
-            }
-            for memory, plan, (read, written) in rows
-        ],
-        "residency": found.residency,
-        "stretches": [asdict(each) for each in found.stretches],
-        "copies": [
-            {
-                "copy": each.stretch.copy,
-                "stores": each.stores,
-                "start": each.start,
-                "done": each.done,
-            }
-            for each in list_copies(found)
-        ],
-        "seconds": round(found.seconds, 6),
-    }
+    for claim in found.claims:
+        if isinstance(claim, Together):  # states are told beside the buffers of a program
+            return claim.programs[claim.names.index(part.program)].plan
+        if not isinstance(claim, Assigned):
+            continue
+        for memory in claim.memories:
+            if memory.name == part.place.partition("/")[0]:
+                ids = set(part.plan.ids)
+                pieces = [asdict(each) for each in claim.stretches if each.copy in ids]
+                said: dict[str, Any] = {"memory": format_memory(memory)}
+                said |= {"stretches": pieces} if pieces else {}
+                said |= {"reads": list(reads)} if reads else {}
+                return part.plan.with_stats(**said)
+    return part.plan
 
 
 def refuse_alone(plan: Plan, path: str) -> None:

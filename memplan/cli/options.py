@@ -277,9 +277,8 @@ class Constraints:
 
         problem = loaded.problem
         if self.reserve:
-            blocks = [_parse_block(text) for text in self.reserve]
             try:
-                problem = problem.with_reserved([*problem.reserved, *blocks])
+                problem = problem.with_reserved([*problem.reserved, *self.list_reserved()])
             except ProblemError as error:
                 if error.field != "pin":
                     raise
@@ -287,6 +286,32 @@ class Constraints:
         if self.pin:
             problem = problem.with_pins(_parse_pins(self.pin))
         return replace(loaded, problem=problem)
+
+    def list_reserved(self) -> list[tuple[int, int]]:
+        """Return the reserved addresses."""
+        return [_parse_block(text) for text in self.reserve or ()]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Which of several sizes are asked for."""
+
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
+        ),
+    ] = None
+    read_all: Annotated[
+        bool,
+        typer.Option(
+            "--read-all",
+            help="Read the program at every size. Otherwise, of more than 64 sizes some are read, "
+            "and what follows rests on polynomials through these.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

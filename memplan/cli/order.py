@@ -31,7 +31,7 @@ def command(
     """Find the order of a program's operators in which the least memory is live at one time.
 
     Show what moves and why, and the least memory that any order needs. Nothing is written: `memplan
-    plan --order` plans the best order. Ctrl-C ends the search with the best order so far.
+    plan --levers order` plans the best order. Ctrl-C ends the search with the best order so far.
     """
     loaded = reading.read_input(input, model)
 

@@ -116,7 +116,7 @@ def require_unit(size: int | None, *programs: Loaded) -> None:
 
 
 def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
-    """Return a program in the order that a plan of `memplan plan --order` says, if it says one."""
+    """Return a program in the order that a plan of `plan --levers order` says, if it says one."""
     if "order" not in plan.stats:
         return loaded
     from memplan.rewrite import put_in_order
@@ -142,8 +142,8 @@ def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
     if not plans:
         raise FormatError(
             folder,
-            f"this folder has no plan (*{PLAN_SUFFIX}), as `memplan plan` writes them with "
-            "--together, --memory or --block-limit",
+            f"this folder has no plan (*{PLAN_SUFFIX}), as `memplan plan` writes them of several "
+            "programs, memories or blocks",
         )
     first = next((each for each in _PARTS if any(each in p.stats for p in plans.values())), "")
     what = _PARTS.get(first, "of one of several programs, memories or blocks")

@@ -21,15 +21,16 @@ __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 
 # The help shows the options that only one command has, then these panels, the most used first.
 _PANELS = {
-    "Constraints": "--capacity --in-place --alignment --pin --reserve --minimize --where "
-    "--together --keep --overlap --block-limit --penalties --sync --memory --allow "
-    "--reads --residency",
+    "Machine": "--capacity --memory --block-limit --penalties --allow --reads --residency --board "
+    "--kernels",
+    "Levers": "--levers --in-place --order --recompute --bands --program --spill --pure "
+    "--max-extra-macs",
+    "Programs": "--dim --where --read-all --keep --overlap --often --include --exclude --path "
+    "--known --device --runtime-order --fused --strict --limit-factor",
+    "Constraints": "--alignment --pin --reserve --minimize",
     "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
     "--trace --progress --runtime --measure",
-    "Search": "--timeout --nodes --states --threads --seed --solver --order --recompute --bands "
-    "--max-extra-macs --pure",
-    "Input": "--dim --board --kernels --include --exclude --path --known --device --runtime-order "
-    "--fused --strict --limit-factor",
+    "Search": "--timeout --nodes --states --threads --seed --solver",
 }
 _PLACES = {
     name: (panel, place)

@@ -1,4 +1,4 @@
-"""`memplan verify` on plans of programs in one arena, as `memplan plan --together` writes them."""
+"""`memplan verify` on plans of programs in one arena, as `memplan plan A B` writes them."""
 
 from __future__ import annotations
 

@@ -31,9 +31,8 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[MORE]... [PLAN]",
-            help="A plan (CSV or JSON), or the folder of `plan --block-limit`, `--memory` or "
-            "`--together`; in front of the last, the other programs of its arena. The plan may be "
-            "left out if there is a proof.",
+            help="A plan (CSV or JSON), or the folder of several; in front of the last, the other "
+            "programs of its arena. The plan may be left out if there is a proof.",
             callback=keep_each,
         ),
     ] = None,
@@ -50,7 +49,7 @@ def command(
 ) -> None:
     """Check a plan, a proof, or both: exit code 0 if they are right, 1 if one is not.
 
-    A plan of `plan --together` is checked with those of the other programs, beside its file.
+    A plan of `plan A B` is checked with those of the other programs, beside its file.
 
     The check shares no code with any solver. Give the options that the plan was made with:
     --pin, --reserve, --alignment, --dim, ...
@@ -147,7 +146,7 @@ def _refuse_others(inputs: Sequence[str], plan: str | None) -> None:
         raise FormatError(plan, "there is no such file or folder")
     if inputs:
         raise typer.BadParameter(
-            "several programs need the folder of `plan --together`, last", param_hint="'PLAN'"
+            "several programs need the folder of `plan A B`, last", param_hint="'PLAN'"
         )
 
 

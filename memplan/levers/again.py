@@ -29,14 +29,17 @@ class Again(Lever):
         return explain_missing(program)
 
     def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
-        """See `Lever`; it looks for an order by itself, so it begins with the given one."""
-        variant = program.variant
-        if variant.order is not None:
+        """See `Lever`; it takes the order that was found, or looks for one by itself."""
+        if aim.has_order and program.base is None:
             return
+        given, before, better = program.variant, program.steps, None
+        if program.base is not None:
+            given, before, better = program.base, program.steps[:-1], program.steps[-1].change
+        found_some = False
         for goal in aim.goals:
             try:
                 found = recompute(
-                    writer.bare(variant),
+                    writer.bare(given) if better is None else better,
                     goal,
                     costs=aim.costs,
                     spill=aim.spill,
@@ -45,17 +48,17 @@ class Again(Lever):
                     pure=aim.pure,
                 )
             except PlanError:
-                return  # of a smaller goal too
+                if found_some:
+                    return  # nor of a smaller goal
+                raise
+            found_some = True
             changes = list(found.runs) != sorted(found.runs)
             if not changes or found.share > aim.max_extra + 1e-12:
                 continue
             words, data = describe_again(found), {"runs": list(found.runs)}
             step = Step(self.name, found.peak, found.share, words, change=found, data=data)
-            yield Candidate(
-                writer.put(variant, found),
-                (*program.steps, step),
-                program.extra + found.share,
-            )
+            extra = program.extra + found.share
+            yield Candidate(writer.put(given, found), (*before, step), extra)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: the largest operator, whatever runs when."""

@@ -45,7 +45,7 @@ class Bands(Lever):
             words, data = _describe(len(point.regions)), {"regions": _list_fields(point.regions)}
             step = Step(self.name, point.arena, extra, words, change=found, data=data)
             variant = writer.put(program.variant, found)
-            made = replace(program, variant=variant, steps=(*program.steps, step), plan=None)
+            made = replace(program, variant=variant, steps=(*program.steps, step))
             yield replace(made, extra=program.extra + extra)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:

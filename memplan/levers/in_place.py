@@ -46,4 +46,4 @@ def list_layouts(program: Candidate) -> Iterator[Candidate]:
             data = {"in_place": layout.in_place}
             step = Step(InPlace.name, layout.problem.max_load, words=words, data=data)
             variant = replace(program.variant, loaded=layout)
-            yield replace(program, variant=variant, steps=(*program.steps, step), plan=None)
+            yield replace(program, variant=variant, steps=(*program.steps, step))

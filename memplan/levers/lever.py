@@ -13,7 +13,6 @@ from typing import Protocol
 from memplan.answer import Claim, Step
 from memplan.base.errors import MemplanError
 from memplan.levers.writers import Variant, Writer
-from memplan.problem.plan import Plan
 from memplan.rewrite.again import Costs
 from memplan.sources import Loaded
 from memplan.sources.loaded import explain_bare
@@ -31,6 +30,8 @@ class Aim:
         The bytes that a program should need, the most first; empty if as few as possible.
     in_place
         Whether operators may write over inputs in the program that is planned in the end.
+    has_order
+        Whether an order is looked for by a lever of its own.
     pure
         See `memplan.reorder`.
     costs, spill
@@ -45,6 +46,7 @@ class Aim:
 
     goals: tuple[int, ...] = ()
     in_place: bool = False
+    has_order: bool = False
     pure: tuple[str, ...] = ()
     costs: Costs | None = None
     spill: str | None = None
@@ -65,14 +67,14 @@ class Candidate:
         What the levers did.
     extra
         The work that they added, as a share of that of the program.
-    plan
-        A plan of it in one arena that a lever found on the way; `None` for most.
+    base
+        The program before its operators were put in another order; `None` if they were not.
     """
 
     variant: Variant
     steps: tuple[Step, ...] = ()
     extra: float = 0.0
-    plan: Plan | None = None
+    base: Variant | None = None
 
 
 class Lever(Protocol):
@@ -93,7 +95,13 @@ class Lever(Protocol):
         """Return why it can do nothing for a program and its runtime; empty if it can."""
 
     def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
-        """Yield programs, those first that add the least work."""
+        """Yield programs, those first that add the least work.
+
+        Raises
+        ------
+        PlanError
+            If there is none for any goal; the sentence says why.
+        """
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """Return bytes that no program which this lever makes goes below, in any plan."""
@@ -111,4 +119,5 @@ class Lever(Protocol):
 def explain_missing(program: Variant) -> str:
     """Return that a program has no operators; empty if it has."""
     loaded = program.loaded
-    return "" if loaded.graph is not None else explain_bare(loaded.source)
+    what = "so that nothing of it can be changed"
+    return "" if loaded.graph is not None else explain_bare(loaded.source, what)

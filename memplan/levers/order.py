@@ -43,7 +43,7 @@ class Order(Lever):
         step = Step(self.name, found.peak, words=words, change=found, data=data)
         moved = writer.put(variant, found)
         moved = replace(moved, loaded=layouts(moved.loaded, in_place=False)[0])
-        made = replace(program, variant=moved, steps=(*program.steps, step), plan=None)
+        made = replace(program, variant=moved, steps=(*program.steps, step), base=variant)
         yield made
         if was_in_place:
             yield from list_layouts(made)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from memplan.answer import Claim, Step
 from memplan.apart import Waits as Waiting
 from memplan.apart import plan_waits, with_waits
-from memplan.base.errors import PlanError
+from memplan.base.errors import InfeasibleError, NoPlanError, PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer
+from memplan.problem.plan import Status
 from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["Waits"]
@@ -33,19 +34,27 @@ class Waits(Lever):
 
     def list_candidates(self, program: Candidate, writer: Writer, aim: Aim) -> Iterator[Candidate]:
         """See `Lever`."""
+        found_some = False
         for goal in aim.goals:
             found = plan_waits(
                 program.variant.loaded, capacity=goal, timeout=aim.seconds(), nodes=aim.states
             )
             if not found.plan.has_offsets:
-                return  # of a smaller goal too
+                if found_some:
+                    return  # nor of a smaller goal
+                is_proved = found.apart.status is Status.INFEASIBLE
+                words = f"does not fit into {goal} bytes, whatever waits"
+                raise (InfeasibleError if is_proved else NoPlanError)(
+                    f"proved: the program {words}" if is_proved else f"as found, it {words}"
+                )
+            found_some = True
             if not found.arcs:
                 continue
             words = f"{len(found.arcs)} waits, {found.lost} pairs of operators in order"
             data = {"arcs": [list(arc) for arc in found.arcs]}
             step = Step(self.name, found.plan.peak or 0, words=words, change=found, data=data)
             variant = replace(program.variant, loaded=found.loaded)
-            yield replace(program, variant=variant, steps=(*program.steps, step), plan=found.plan)
+            yield replace(program, variant=variant, steps=(*program.steps, step))
 
     def redo(self, program: Loaded, step: Step) -> Loaded:
         """See `Lever`."""

@@ -179,6 +179,34 @@ class Assigned:
             reserved=problem.reserved,
         )
 
+    def count_bytes(self) -> list[tuple[int, int]]:
+        """Return by memory the bytes that a run reads and writes there, for copies too."""
+        counted = [(0, 0)] * len(self.memories)
+        for (number, _), (read, written) in self.count_by_buffer().items():
+            counted[number] = counted[number][0] + read, counted[number][1] + written
+        return counted
+
+    def count_by_buffer(self) -> dict[tuple[int, str], tuple[int, int]]:
+        """Return by number of a memory, and id of a buffer, the bytes that a run touches there."""
+        home = {id: number for number, plan in enumerate(self.plans) for id in plan.ids}
+        counted = {(home[id], id): both for id, both in self.accessed.items()}
+        number_of = {memory.name: number for number, memory in enumerate(self.memories)}
+
+        def add(number: int, id: str, read: int, written: int) -> None:
+            before = counted.get((number, id), (0, 0))
+            counted[number, id] = before[0] + read, before[1] + written
+
+        for each in self.stretches:
+            id, fast, slow = each.buffer, number_of[each.memory], home[each.buffer]
+            size = int(self.problem.size[self.problem.index(id)])
+            for time, read, written in self.steps[id]:
+                if each.start <= time < each.end:
+                    add(slow, id, -read, -written)
+                    add(fast, id, read, written)
+            add(slow, id, size * each.fetched, size * each.stored)
+            add(fast, id, size * each.stored, size * each.fetched)
+        return counted
+
     @cached_property
     def _memories(self) -> dict[str, str]:
         pairs = zip(self.memories, self.plans, strict=True)

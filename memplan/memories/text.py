@@ -22,7 +22,7 @@ __all__ = ["format_memory", "parse_memories", "parse_reads"]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")  # it becomes the name of a file
 _NUMBER: Final = re.compile(r"[0-9]{1,18}|0x[0-9a-fA-F]{1,15}", re.ASCII)
 _COST: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9}|/[1-9][0-9]{0,17})?", re.ASCII)
-_FIELDS: Final = ("read", "write", "base", "align")
+_FIELDS: Final = ("read", "write", "base", "align", "block")
 _SLOWER: Final = 10
 _SECOND: Final = 10**9  # in nanoseconds, which a byte of a memory with a rate costs
 
@@ -92,6 +92,7 @@ def _parse_memory(text: str) -> tuple[Memory, set[bool]]:
         alignment=int(fields.get("align", 1)),
         base=int(fields.get("base", 0)),
         assumed="read" not in fields and "write" not in fields,
+        block=int(fields["block"]) if "block" in fields else None,
     )
     return memory, rates
 
@@ -109,11 +110,21 @@ def _parse_fields(name: str, texts: Sequence[str]) -> tuple[Mapping[str, Fractio
         if key in ("read", "write"):
             found[key], is_rate = _parse_cost(name, text, value)
             rates.add(is_rate)
+        elif key == "block":
+            found[key] = Fraction(_parse_block(name, text, value))
         elif _NUMBER.fullmatch(value):
             found[key] = Fraction(int(value, 0 if value[:2] == "0x" else 10))
         else:
             raise _refuse(name, text, "needs a whole number, such as 64 or 0x3C000000")
     return found, rates
+
+
+def _parse_block(name: str, text: str, value: str) -> int:
+    """Return the largest block of a memory, in bytes."""
+    try:
+        return parse_size(value)
+    except MemplanError:
+        raise _refuse(name, text, "needs a size, such as 64KiB") from None
 
 
 def _parse_cost(name: str, text: str, value: str) -> tuple[Fraction, bool]:
@@ -128,7 +139,7 @@ def _parse_cost(name: str, text: str, value: str) -> tuple[Fraction, bool]:
 
 
 def _refuse(name: str, text: str, why: str) -> MemplanError:
-    known = "read=COST, write=COST, base=ADDRESS and align=BYTES may follow a size"
+    known = "read=COST, write=COST, base=ADDRESS, align=BYTES and block=SIZE may follow a size"
     return MemplanError(f"memory {quoted(name)}: {quoted(text)} {why} ({known})")
 
 
@@ -155,4 +166,5 @@ def format_memory(memory: Memory) -> str:
     return (
         f"{memory.name}{size},read={memory.read},write={memory.write},"
         f"base={memory.base},align={memory.alignment}"
+        + ("" if memory.block is None else f",block={memory.block}")
     )

@@ -74,7 +74,7 @@ class Shared:
             found = None
         if found is None or not found._is_sound():
             raise PlanError(
-                'its "shared" is not as `memplan plan --together` writes it: program, programs, '
+                'its "shared" is not as `memplan plan A B` writes it: program, programs, '
                 "arena, kept and overlap"
             )
         return found

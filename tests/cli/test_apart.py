@@ -1,4 +1,4 @@
-"""Tests of `memplan plan --penalties` and `--sync`."""
+"""Tests of `memplan plan --penalties` and `--levers waits`."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the record of a plan, and that of none with exit code 1."""
     assert main([*ASKED, "--capacity", "20", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["cost"], record["bound"], record["status"]) == (2, 2, "optimal")
-    assert record["met"] == [{"first": "a", "second": "c", "cost": 2}]
+    assert (record["penalties"]["cost"], record["penalties"]["bound"]) == (2, 2)
+    assert (record["status"], record["axes"][0]["found"]) == ("optimal", 2)
+    assert record["penalties"]["met"] == [{"first": "a", "second": "c", "cost": 2}]
     assert main([*ASKED, "--capacity", "7", "--json", "-o", "plan.json"]) == 1
     told_now = capsys.readouterr()
     assert json.loads(told_now.out)["status"] == "infeasible"
@@ -63,12 +64,13 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_waits_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that the plan is one of the program with waits, and not of the given one."""
-    asked = ("plan", "streams.json", "--capacity", "20", "--sync", "waits.json", "-o", "plan.json")
+    asked = ("plan", "streams.json", "--capacity", "20", "--levers", "waits", "-o", "plan.json")
+    asked += ("--program", "waits.json")
     lines = told(capsys, *asked)
     assert lines[-3:] == [
         "last (stream 1) use (stream 0)",
-        "waits.json: written",
         "plan.json: written",
+        "waits.json: written",
     ]
     assert any(line.startswith("waits 1; ") for line in lines)
     told(capsys, "verify", "waits.json", "plan.json")
@@ -76,20 +78,19 @@ def test_waits_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main([*asked, "--json", "-q"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record["waits"] == [{"operator": 3, "for": 1, "names": ["last", "use"]}]
+    assert record["steps"][0]["waits"] == [{"operator": 3, "for": 1, "names": ["last", "use"]}]
 
 
 @pytest.mark.parametrize(
     ("sentence", "command"),
     [
-        ("it needs --capacity", ASKED),
-        ("it needs --capacity", ("plan", "streams.json", "--sync", "waits.json")),
-        ("leave out --penalties", (*ASKED, "--sync", "waits.json", "--capacity", "9")),
-        ("is written as graph JSON", ("plan", "streams.json", "--sync", "x.csv")),
-        ("nothing about the plan of --penalties", (*ASKED, "--order", "--capacity", "9")),
-        ("nothing about the plan of --penalties", (*ASKED, "--in-place", "--capacity", "9")),
+        ("penalties need a capacity", ASKED),
+        ("give a capacity", ("plan", "streams.json", "--levers", "waits")),
+        ("must be .json", ("plan", "streams.json", "--levers", "waits", "--program", "x.csv")),
+        ("has no operators", (*ASKED, "--levers", "order", "--capacity", "9")),
+        ("has no operators", (*ASKED, "--in-place", "--capacity", "9")),
         ("runs in one thread", (*ASKED, "--threads", "2", "--capacity", "9")),
-        ("has no operators", ("plan", "tiles.json", "--sync", "w.json", "--capacity", "9")),
+        ("has no operators", ("plan", "tiles.json", "--levers", "waits", "--capacity", "9")),
     ],
 )
 def test_wrong_options(

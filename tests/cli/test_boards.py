@@ -75,7 +75,7 @@ def test_what_is_written_is_for_the_board(capsys: pytest.CaptureFixture[str]) ->
 def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that scratch of the board is planned, and that its plan is taken for a header."""
     Path("plans").mkdir()
-    on, words = ("--board", "esp32-s3"), (WAKE, WAKE, "--together", "-o", "plans")
+    on, words = ("--board", "esp32-s3"), (WAKE, WAKE, "-o", "plans")
     lines = told(capsys, "plan", *words, *on)
     assert any(line.startswith("arena 33,520 ") for line in lines)
     beside = (
@@ -86,7 +86,7 @@ def test_programs_share_an_arena_on_a_board(capsys: pytest.CaptureFixture[str]) 
     assert "is not a plan of wake.tflite" in refused(capsys, "apply", WAKE, *plan)
     told(capsys, "apply", WAKE, *plan, *on)
     assert "_BYTES 33520" in Path("wake.h").read_text()
-    told(capsys, "plan", WAKE, WAKE, "--together", "-o", "bare")
+    told(capsys, "plan", WAKE, WAKE, "-o", "bare")
     lines = told(capsys, "apply", WAKE, "-o", "w.tflite", "--plan", "bare/wake.plan.json")
     assert not any(line.startswith("saved") for line in lines)  # the arena is not its own
 
@@ -164,7 +164,7 @@ def test_what_is_unknown_is_never_enough(capsys: pytest.CaptureFixture[str]) -> 
     text = tell("inspect", "m.tflite", "-c", "64KiB")
     assert f"It fits into 65,536 bytes (64 KiB) of arena, {excepted}." in text
     assert unknown in text
-    assert unknown in tell("plan", "m.tflite", WAKE, "--together")
+    assert unknown in tell("plan", "m.tflite", WAKE)
     assert unknown in tell("plan", "m.tflite", *two)
     text = tell("apply", "m.tflite", "-o", "w.tflite", "-c", "64KiB", "--allow-refused")
     assert unknown in text

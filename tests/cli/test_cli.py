@@ -233,8 +233,6 @@ def test_json_is_one_object_for_scripts(five_csv: Path) -> None:
         "proof": None,
         "in_place": False,
         "measured": None,
-        "order": None,
-        "again": None,
         "notes": [],
     }
 

@@ -127,6 +127,6 @@ def test_folders_are_verified(folder: Path, options: str) -> None:
 def test_programs_together_are_verified(folder: Path) -> None:
     """Tests an arena of a program at an edge and another one, which keeps its result."""
     (folder / "q.json").write_text(json.dumps(chain([16, 8])))
-    run(folder, "plan p.json q.json --together --keep q:outputs -o plans -q")
+    run(folder, "plan p.json q.json --keep q:outputs -o plans -q")
     for name in ("p.json q.json", "p.json", "q.json"):
         run(folder, f"verify {name} plans")

@@ -42,7 +42,10 @@ def test_help_has_words_for_people(
     assert "--help" in last or not name
 
 
-PANELS = ("Arguments", "Options", "Constraints", "Output", "Search", "Input")
+PANELS = (
+    *("Arguments", "Options", "Machine", "Levers", "Programs"),
+    *("Constraints", "Output", "Search"),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -107,7 +107,9 @@ def test_the_cut_is_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert "conv2d_1 32,768 32 KiB" in text
 
 
-@pytest.mark.parametrize("command", [("order",), ("plan", "--order"), ("view", "--order")])
+@pytest.mark.parametrize(
+    "command", [("order",), ("plan", "--levers", "order"), ("view", "--order")]
+)
 def test_a_problem_has_no_order(
     capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
@@ -133,15 +135,15 @@ def test_ctrl_c_ends_with_the_best_order(
     assert "interrupted: feasible: a better order is not ruled out" in out
     assert "gap                100.00%" in out
     assert err == "memplan: interrupted: feasible, the best order so far\n"
-    assert main(["plan", FAN, "--order"]) == 0
+    assert main(["plan", FAN, "--levers", "order"]) == 0
     out, err = capsys.readouterr()
     assert "optimal: no plan of this order has a smaller peak" in out
-    assert err == "memplan: interrupted: the best order so far is planned\n"
+    assert err == "memplan: interrupted: feasible, not proved\n"
 
 
 def test_a_plan_of_the_best_order(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests both bounds, and that the file says its order, so that it can be verified and drawn."""
-    lines = told(capsys, "plan", FAN, "--order", "-o", "plan.json", "--proof", "proof")
+    lines = told(capsys, "plan", FAN, "--levers", "order", "-o", "plan.json", "--proof", "proof")
     for line in (
         "order 2 operators moved, the load is 64,512 bytes (63 KiB) less",
         "bound, this order 37,888 bytes (37 KiB)",
@@ -160,7 +162,7 @@ def test_constraints_of_the_command_line_hold_in_the_new_order(
 ) -> None:
     """Tests a reserved range and a pin, which `verify` needs too."""
     asked = ("--reserve", "0:64", "--pin", "joined=64", "--capacity", "1MiB")
-    told(capsys, "plan", FAN, "--order", "-o", "plan.json", *asked)
+    told(capsys, "plan", FAN, "--levers", "order", "-o", "plan.json", *asked)
     placed = {
         each["id"]: each["offset"] for each in json.loads(Path("plan.json").read_text())["buffers"]
     }
@@ -181,7 +183,7 @@ def test_a_wrong_order_in_a_plan_is_found(
     capsys: pytest.CaptureFixture[str], order: object, why: str, code: int
 ) -> None:
     """Tests that `verify` refuses a plan whose order is not legal, or none, in one sentence."""
-    told(capsys, "plan", FAN, "--order", "-o", "plan.json")
+    told(capsys, "plan", FAN, "--levers", "order", "-o", "plan.json")
     plan = json.loads(Path("plan.json").read_text())
     plan["stats"]["order"] = order
     Path("plan.json").write_text(json.dumps(plan))
@@ -191,10 +193,10 @@ def test_a_wrong_order_in_a_plan_is_found(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("plan", FAN, "--order", "-o", "plan.csv"), "cannot say which order"),
-        (("plan", FAN, "--order", "-o", "plan.json", "--format", "csv"), "cannot say which order"),
-        (("plan", FAN, "--order", "--measure"), "runs the order of the file"),
-        (("plan", FAN, "--pure", "Conv"), "needs --order"),
+        (("plan", FAN, "--levers", "order", "-o", "plan.csv"), "cannot say which order"),
+        (("plan", FAN, "--levers", "order", "--format", "csv"), "of one program as it is"),
+        (("plan", FAN, "--levers", "order", "--measure"), "of one program as it is"),
+        (("plan", FAN, "--pure", "Conv"), "needs --levers order"),
         (("view", FAN, "--pure", "Conv"), "needs --order"),
         (("view", FAN, "--order", "-o", "page.html"), "no plan"),
     ],
@@ -209,10 +211,11 @@ def test_what_would_mislead_is_refused(
 
 def test_summary_of_a_plan_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that JSON tells the two bounds apart."""
-    (line,) = told(capsys, "plan", FAN, "--order", "--json")
+    (line,) = told(capsys, "plan", FAN, "--levers", "order", "--json")
     found = json.loads(line)
-    assert (found["lower_bound"], found["order"]["bound"]) == (37_888, 37_888)
-    assert (found["order"]["given_load"], found["order"]["moved"]) == (102_400, 2)
+    (axis,), (step,) = found["axes"], found["steps"]
+    assert (axis["found"], axis["bound"], step["bound"]) == (37_888, 37_888, 37_888)
+    assert (step["given_load"], step["moved"]) == (102_400, 2)
 
 
 def test_inspect_says_what_another_order_is_worth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,7 +145,7 @@ def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_plan_stores_its_re_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Tests plan, verify and view, and a plan whose re-runs are not those of the program."""
-    asked = ("plan", "step.json", "--recompute", "-c", "1040", "-o", "plan.json")
+    asked = ("plan", "step.json", "--levers", "again", "-c", "1040", "-o", "plan.json")
     lines = told(capsys, *asked)
     for line in (
         "again 1 run more, 5.17% more work; proved: no order and no re-runs cost less",
@@ -170,9 +170,9 @@ def test_a_plan_stores_its_re_runs(capsys: pytest.CaptureFixture[str], tmp_path:
         (tmp_path / "false.json").write_text(text.replace("8, 0, 9]", wrong))
         assert main(["verify", "step.json", "false.json"]) != 0
         assert words in capsys.readouterr().err
-    assert main(["plan", "step.json", "--recompute", "-c", "1040", "--json"]) == 0
-    told_again = json.loads(capsys.readouterr().out)
-    assert (told_again["order"], told_again["again"]["repeated"]) == (None, 1)
+    assert main(["plan", "step.json", "--levers", "again", "-c", "1040", "--json"]) == 0
+    (step,) = json.loads(capsys.readouterr().out)["steps"]
+    assert (step["lever"], step["repeated"]) == ("again", 1)
 
 
 def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
     assert main([*words, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["moved"], record["outside"], record["repeated"]) == (["x0"], 200, 0)
-    asked = ("plan", "step.json", "--recompute", "--spill", "40TB/s", "-c", "1040")
+    asked = ("plan", "step.json", "--levers", "again", "--spill", "40TB/s", "-c", "1040")
     told(capsys, *asked, "-o", "plan.json")
     assert "OK: 12 buffers, peak 1000 bytes" in told(capsys, "verify", "step.json", "plan.json")
     text = (tmp_path / "plan.json").read_text()
@@ -204,10 +204,9 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
     ("words", "sentence"),
     [
         (("recompute", "step.json", "-c", "1040", "--spill", "fast"), '"fast" is not a rate'),
-        (("plan", "step.json", "--spill", "1GB/s", "-c", "1040"), "it needs --recompute"),
-        (("plan", "step.json", "--recompute"), "it needs --capacity"),
-        (("plan", "step.json", "--recompute", "-c", "1040", "-o", "p.csv"), "write JSON"),
-        (("plan", "step.json", "--recompute", "--order", "-c", "1040"), "takes the best order"),
+        (("plan", "step.json", "--spill", "1GB/s", "-c", "1040"), "it needs --levers again"),
+        (("plan", "step.json", "--levers", "again"), "give a capacity"),
+        (("plan", "step.json", "--levers", "again", "-c", "1040", "-o", "p.csv"), "write JSON"),
         (("apply", "step.json", "--recompute", "--c-header", "p.h"), "it needs --capacity"),
         (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "--c-header"),
         (("apply", MOBILE, "--recompute", "-c", "20K", "-o", "p.tflite"), "runs no copies of"),
@@ -227,7 +226,7 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("plan", "--recompute"), "below the floor of 640"),
+        (("plan", "--levers", "again"), "below the floor of 640"),
         (("apply", "--recompute", "--c-header", "p.h"), "memplan fit step.json 600B -o p.h tries"),
     ],
 )
@@ -258,7 +257,7 @@ def test_a_header_says_what_runs_again(capsys: pytest.CaptureFixture[str], tmp_p
 def test_the_order_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that re-runs take the order that was found before, in `plan` and in `fit`."""
     monkeypatch.setattr(search, "reorder", None)
-    assert main(["plan", "step.json", "--recompute", "-c", "1040", "--quiet"]) == 0
+    assert main(["plan", "step.json", "--levers", "order,again", "-c", "1040", "--quiet"]) == 0
     assert mp.fit(mp.load("step.json"), 1040).again is not None
 
 

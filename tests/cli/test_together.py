@@ -1,4 +1,4 @@
-"""Tests of `memplan plan A B --together`."""
+"""Tests of `memplan plan A B`: programs in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import memplan as mp
 from memplan.cli import main
 from memplan.problem import Buffer, Problem
 
-ASKED = ("plan", "one.json", "two.json", "--together")
+ASKED = ("plan", "one.json", "two.json")
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_plans_that_are_not_of_one_arena_are_refused(capsys: pytest.CaptureFixtu
     assert "its arena has 131 bytes" in refuse()
     change("one", arena=60)
     change("two", arena=60)
-    assert "is not as `memplan plan --together` writes it" in refuse(2)
+    assert "is not as `memplan plan A B` writes it" in refuse(2)
     change("two", b=0, answer=0)
     assert "two both hold address" in refuse()
     text = whole[Path("plans/one.plan.json")]
@@ -140,29 +140,29 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the record of programs that may run at the same time."""
     assert main([*ASKED, "--overlap", "one,two", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["peak"], record["lower_bound"], record["status"]) == (132, 132, "optimal")
-    assert [each["overlap"] for each in record["programs"]] == [["two"], ["one"]]
+    assert (record["together"]["peak"], record["together"]["lower_bound"], record["status"]) == (
+        132,
+        132,
+        "optimal",
+    )
+    assert [each["overlap"] for each in record["together"]["programs"]] == [["two"], ["one"]]
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("plan", "one.json", "two.json"), "several programs need --together"),
-        (("plan", "one.json", "--together"), "at least two programs"),
-        (("plan", "one.json", "--keep", "a"), "it needs --together"),
+        (("plan", "one.json", "--keep", "a"), "it is of several programs"),
         ((*ASKED, "--keep", "c"), 'no tensor "c"'),
         ((*ASKED, "--overlap", "one"), "'one' is not A,B"),
         ((*ASKED, "--overlap", "one,one"), "cannot overlap with itself"),
-        ((*ASKED, "--order"), "it is of one program"),
+        ((*ASKED, "--levers", "order"), "order: a problem has no operators"),
         ((*ASKED, "--pin", "a=0"), "it is of one program"),
-        ((*ASKED, "--minimize", "-c", "100"), "it is of one program"),
-        ((*ASKED, "--solver", "greedy"), "it is of one program"),
-        ((*ASKED, "--top", "3"), "it is of one program"),
+        ((*ASKED, "--proof", "x"), "it is of one program"),
         ((*ASKED, "--progress"), "it is of one program"),
-        ((*ASKED, "--spill", "1GB/s"), "it is of one program"),
+        ((*ASKED, "--spill", "1GB/s"), "it needs --levers again"),
         ((*ASKED, "-o", "plan.json"), "is no folder"),
         ((*ASKED, "-c", "60"), "do not fit into one arena of 60 bytes"),
-        (("plan", "one.json", "none.json", "--together"), "none.json"),
+        (("plan", "one.json", "none.json"), "none.json"),
     ],
 )
 def test_what_is_refused(

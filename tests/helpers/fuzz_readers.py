@@ -48,7 +48,7 @@ COMMANDS = (
     ("bands", "--json"),
     ("recompute", "--nodes", "500", "--capacity", "20KiB", "--json"),
     ("tradeoff", "--nodes", "500", "--points", "2", "--json"),
-    ("plan", "SAME", "--together", "--nodes", "500", "--json"),
+    ("plan", "SAME", "--nodes", "500", "--json"),
     ("plan", "--memory", "fast=8KiB", "--memory", "slow=1GiB", "--nodes", "500", "--json"),
     ("plan", "--block-limit", "1MiB", "--nodes", "500", "--json"),
     ("apply", "--nodes", "500", "--c-header", "OUT.h"),

@@ -55,7 +55,13 @@ BELOW = {
     ),
     *("cli.inputs.keep", "extensions.slab.extension._build"),
     # Words, questions, and doors to the writers.
-    *("cli.running.run", "cli.running._format_usage", "cli.memories.put_into", "formats.save"),
+    *(
+        "cli.question._name_file",
+        "cli.running.run",
+        "cli.running._format_usage",
+        "cli.memories.put_into",
+        "formats.save",
+    ),
     "runtimes.tflm.read.boards.tell_unknown",
     "formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),

@@ -72,7 +72,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "arrange": lambda: arrange(Plain(of_graph(STEP)), in_place=True, order=True, bands=True),
     "fit": lambda: fit_memories(of_graph(STEP), MEMORIES, {}),
     "tradeoff": lambda: mp.tradeoff(STEP, points=2),
-    "plan --order": lambda: plan_in_order(Plain(of_graph(STEP))),
+    "plan --levers order": lambda: plan_in_order(Plain(of_graph(STEP))),
     "inspect": lambda: inspect(of_graph(STEP)),
     "inspect, a capacity": lambda: inspect(_with_capacity(of_graph(STEP))),
     "compare": lambda: mp.compare(of_graph(STEP), PROBLEM),
@@ -134,7 +134,7 @@ def test_a_question_that_is_over_has_an_answer(question: str) -> None:
 
 
 REFEREES = {
-    "assign": "memplan.memories.assigning.verify_assigned",
+    "assign": "memplan.memories.assigned.verify_assigned",
     "apart": "memplan.apart.planning.verify_apart",
     "blocks": "memplan.memories.blocks.verify_blocks",
     "envelope": "memplan.envelopes.planning.verify_envelope",
@@ -225,7 +225,7 @@ def test_another_thread_is_not_stopped() -> None:
 WORDS = {
     "--memory": ("--memory", "sram=400", "--memory", "psram=1MiB"),
     "--block-limit": ("--block-limit", "900"),
-    "--together": ("two.json", "--together"),
+    "MORE": ("two.json",),
 }
 
 
@@ -253,7 +253,7 @@ def test_the_command_line_prints_the_plan(
     [
         *((option, False) for option in sorted(WORDS)),
         ("--memory", True),
-        ("--together", True),
+        ("MORE", True),
     ],
 )
 def test_no_answer_is_unknown(
@@ -273,7 +273,7 @@ def test_no_answer_is_unknown(
     words = {
         "--memory": ("--memory", f"a={least}", "--memory", "b=1"),
         "--block-limit": ("--block-limit", f"{least - 1}"),
-        "--together": ("two.json", "--together"),
+        "MORE": ("two.json",),
     }[option]
 
     def find_nothing(problem: mp.Problem, *given: Any, **search: Any) -> Plan:

@@ -8,9 +8,17 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.answer import Answer, Axis
+from memplan.answer import Answer, Axis, Claim
+from memplan.apart import Apart
+from memplan.envelopes import Envelope
+from memplan.memories import Assigned, Blocks
 from memplan.problem.plan import Status
+from memplan.together import Together
 from memplan.view.units import exact, percent, plural, seconds
+from memplan.view.words.apart import describe_apart
+from memplan.view.words.assigned import describe_assigned
+from memplan.view.words.blocks import describe_blocks
+from memplan.view.words.envelope import describe_envelope
 from memplan.view.words.parts import (
     Fact,
     list_facts,
@@ -18,22 +26,41 @@ from memplan.view.words.parts import (
     make_table,
     render_notes,
 )
+from memplan.view.words.together import describe_together
 
 __all__ = ["describe_answer"]
 
 _SHOWN: Final = 20  # rows of a table
 
 
-def describe_answer(found: Answer) -> RenderableType:
-    """Return all of an answer, for people."""
-    blocks: list[RenderableType] = [list_facts([*_list_facts(found)])]
+def describe_answer(found: Answer, most: int = 10) -> RenderableType:
+    """Return all of an answer, for people; of long lists the first `most`."""
+    blocks: list[RenderableType] = []
+    details = [words for claim in found.claims for words in _describe_claim(claim, most)]
+    if found.steps or len(details) != 1:
+        blocks += [list_facts([*_list_facts(found)]), Text()]
     if found.steps:
-        blocks += [Text(), _list_steps(found)]
-    if len(found.parts) > 1:
-        blocks += [Text(), _list_parts(found)]
-    if found.notes:
-        blocks += [Text(), render_notes(found.notes)]
-    return Group(*blocks)
+        blocks += [_list_steps(found), Text()]
+    if len(found.parts) > 1 and len(details) != 1:
+        blocks += [_list_parts(found), Text()]
+    for each in details:
+        blocks += [each, Text()]
+    blocks += [render_notes(found.notes)] if found.notes else []
+    return Group(*(blocks if found.notes else blocks[:-1]))
+
+
+def _describe_claim(claim: Claim, most: int) -> Iterator[RenderableType]:
+    """Yield what one claim adds to the axes: what is kept, what moves, which pairs share."""
+    if isinstance(claim, Together):
+        yield describe_together(claim)
+    elif isinstance(claim, Assigned):
+        yield describe_assigned(claim, most)
+    elif isinstance(claim, Blocks):
+        yield describe_blocks(claim)
+    elif isinstance(claim, Apart):
+        yield describe_apart(claim)
+    elif isinstance(claim, Envelope):
+        yield describe_envelope(claim, with_notes=False)
 
 
 def _list_facts(found: Answer) -> Iterator[Fact]:

@@ -22,7 +22,7 @@ from memplan.view.words.parts import (
     make_table,
 )
 
-__all__ = ["count_bytes", "describe_assigned", "describe_valid", "tell_both"]
+__all__ = ["describe_assigned", "describe_valid", "tell_both"]
 
 _HOMES = ", with homes that have room for all"  # others are not tried, where buffers move
 _MOST_NAMES = 3
@@ -31,7 +31,7 @@ _MOST_NAMES = 3
 def describe_assigned(found: Assigned, most: int) -> RenderableType:
     """Return what each memory holds, what that costs, and what lies in slow memories."""
     table = make_table("memory", "buffers", "used", "of", "read", "written")
-    rows = zip(found.memories, found.plans, count_bytes(found), strict=True)
+    rows = zip(found.memories, found.plans, found.count_bytes(), strict=True)
     for memory, plan, (read, written) in rows:
         size = "no limit" if memory.capacity is None else f"{memory.capacity:,}"
         amounts = (f"{plan.peak or 0:,}", size, f"{read:,}", f"{written:,}")
@@ -94,40 +94,10 @@ def describe_valid(
     return Text.assemble(("OK", GOOD), f": {count}, {used}, traffic {_count(traffic)}")
 
 
-def count_bytes(found: Assigned) -> list[tuple[int, int]]:
-    """Return by memory the bytes that a run reads and writes there, for copies too."""
-    counted = [(0, 0)] * len(found.memories)
-    for (number, _), (read, written) in _count_by_buffer(found).items():
-        counted[number] = counted[number][0] + read, counted[number][1] + written
-    return counted
-
-
-def _count_by_buffer(found: Assigned) -> dict[tuple[int, str], tuple[int, int]]:
-    """Return by memory and buffer the bytes that a run reads and writes."""
-    home = {id: number for number, plan in enumerate(found.plans) for id in plan.ids}
-    counted = {(home[id], id): both for id, both in found.accessed.items()}
-    number_of = {memory.name: number for number, memory in enumerate(found.memories)}
-
-    def add(number: int, id: str, read: int, written: int) -> None:
-        before = counted.get((number, id), (0, 0))
-        counted[number, id] = before[0] + read, before[1] + written
-
-    for each in found.stretches:
-        id, fast, slow = each.buffer, number_of[each.memory], home[each.buffer]
-        size = int(found.problem.size[found.problem.index(id)])
-        for time, read, written in found.steps[id]:
-            if each.start <= time < each.end:
-                add(slow, id, -read, -written)
-                add(fast, id, read, written)
-        add(slow, id, size * each.fetched, size * each.stored)
-        add(fast, id, size * each.stored, size * each.fetched)
-    return counted
-
-
 def tell_both(found: Assigned) -> str:
     """Return two sentences: what is where, and what it costs."""
     places, costs = [], []
-    counted = count_bytes(found)
+    counted = found.count_bytes()
     pieces = {each.copy for each in found.stretches}
     for number, (memory, plan) in enumerate(zip(found.memories, found.plans, strict=True)):
         if number and not plan.ids:
@@ -159,7 +129,7 @@ def tell_both(found: Assigned) -> str:
 def _list_slow(found: Assigned, most: int) -> list[RenderableType]:
     """Return the buffers outside of the fastest memory, those with most traffic first."""
     table = make_table("buffer", "lifetime", "size", "offset", "memory", "traffic")
-    rows, counted = [], _count_by_buffer(found)
+    rows, counted = [], found.count_by_buffer()
     for number, (memory, plan) in list(enumerate(zip(found.memories, found.plans, strict=True)))[
         1:
     ]:

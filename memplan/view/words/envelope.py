@@ -27,12 +27,12 @@ __all__ = ["choose_values", "describe_envelope", "find_rows"]
 _ROWS, _COLUMNS = 12, 6
 
 
-def describe_envelope(found: Envelope) -> RenderableType:
+def describe_envelope(found: Envelope, *, with_notes: bool = True) -> RenderableType:
     """Return the peaks of some sizes as a table, and what is proved of all of them."""
     wide = [column for column, axis in enumerate(found.range.axes) if len(axis) > 1]
     table = _make_grid(found, *wide) if len(wide) == 2 else _make_list(found)
     parts: list[RenderableType] = [list_facts(list(_list_facts(found))), Text(), table]
-    if found.notes:
+    if found.notes and with_notes:
         parts += [Text(), render_notes(found.notes)]
     return Group(*parts)
 

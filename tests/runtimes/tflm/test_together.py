@@ -133,7 +133,7 @@ def test_the_page_compiles_and_places_buffers_as_planned(
     Path("plans").mkdir()
     for name, types in (("wake", ("RELU", "TANH", "NEG")), ("vad", ("NEG", "RELU"))):
         Path(f"{name}.tflite").write_bytes(Writer().write(chain(*types)))
-    words = ["plan", "wake.tflite", "vad.tflite", "--together", "--keep", "outputs"]
+    words = ["plan", "wake.tflite", "vad.tflite", "--keep", "outputs"]
     assert main([*words, "-o", "plans", "-q"]) == 0
     expected, arenas = [], set()
     for name in ("wake", "vad"):
@@ -177,7 +177,7 @@ def plan_pair(first: Model, folder: Path) -> tuple[Path, Path]:
     for path, model in zip(paths, (first, chain("RELU", "NEG", shape=(40, 4))), strict=True):
         path.write_bytes(Writer(OPTIONS).write(model))
     (folder / "plans").mkdir()
-    words = ["plan", *map(str, paths), "--together", "--keep", "states", "--keep", "outputs"]
+    words = ["plan", *map(str, paths), "--keep", "states", "--keep", "outputs"]
     assert main([*words, "-o", str(folder / "plans"), "-q"]) == 0
     return paths[0], folder / "plans" / "a.plan.json"
 

@@ -1,0 +1,500 @@
+"""What `memplan plan` is asked beyond one program in one arena: levers, scenarios and machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memplan.cli import envelope, options, output, reading
+from memplan.cli.memories import Memories, tell_memory
+
+if TYPE_CHECKING:
+    from memplan.answer import Answer, Step
+    from memplan.ask import Machine
+    from memplan.runtimes.tflm.board_arena import BoardArena
+    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.sources import Loaded
+
+__all__ = [
+    "Question",
+    "Request",
+    "describe_waits",
+    "find_change",
+    "is_envelope",
+    "refuse_unused",
+    "run",
+]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What may be done to the programs, what runs when, and what sharing costs."""
+
+    levers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--levers",
+            metavar="LIST",
+            help="What may be done to a program: order, in-place, again, bands, waits; several are "
+            "joined by commas. The best of what they make is planned.",
+        ),
+    ] = None
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--program",
+            metavar="FILE",
+            help="With --levers: write the program as they left it, as graph JSON.",
+        ),
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="TENSOR",
+            help="Of several programs: what must survive until its program runs again, as TENSOR, "
+            "PROGRAM:TENSOR, `outputs` or `inputs`. May be repeated.",
+        ),
+    ] = None
+    overlap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--overlap",
+            metavar="A,B",
+            help="Two of several programs that may run at the same time. May be repeated.",
+        ),
+    ] = None
+    often: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--often",
+            metavar="PROGRAM=N",
+            help="Of several programs: this one runs N times while the others run once; traffic "
+            "counts so. May be repeated.",
+        ),
+    ] = None
+    penalties: Annotated[
+        str | None,
+        typer.Option(
+            "--penalties",
+            metavar="PAIRS.csv",
+            help="Pay as little as --capacity allows for pairs that share addresses; the file has "
+            "the columns first,second,cost.",
+        ),
+    ] = None
+    block_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--block-limit",
+            parser=options.parse_bytes,
+            metavar="SIZE",
+            help="Place the buffers in several blocks, none larger than this or its largest "
+            "buffer: as few as possible, of as few bytes as possible.",
+        ),
+    ] = None
+
+    def list_levers(self, *, in_place: bool) -> tuple[str, ...]:
+        """Return the names of the levers, also of the one that has an option of its own."""
+        names = [each.strip() for text in self.levers or () for each in text.split(",")]
+        return tuple(dict.fromkeys([*filter(None, names), *["in-place"] * in_place]))
+
+    def list_pairs(self) -> list[tuple[str, str]]:
+        """Return the programs that may overlap."""
+        return [_parse_pair(text) for text in self.overlap or ()]
+
+    def count_runs(self) -> dict[str, int]:
+        """Return how often programs run, by name."""
+        found = {}
+        for text in self.often or ():
+            name, _, count = text.rpartition("=")
+            if not name or not count.isdecimal() or len(count) > 9 or name in found:
+                raise typer.BadParameter(
+                    f"{text!r} is not PROGRAM=N, or the program is given twice",
+                    param_hint="'--often'",
+                )
+            found[name] = int(count)
+        return found
+
+
+def _parse_pair(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(",")
+    if not (first.strip() and second.strip()):
+        raise typer.BadParameter(f"{text!r} is not A,B", param_hint="'--overlap'")
+    return first.strip(), second.strip()
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that one call of the command asks, as its options were given."""
+
+    inputs: Sequence[str]
+    model: options.Model
+    constraints: options.Constraints
+    search: options.Search
+    question: Question
+    sizes: options.Sizes
+    memories: Memories
+    board: Board | None
+    solver: str
+    minimize: bool
+    pure: Sequence[str]
+    spill: str | None
+    out: str | None
+    proof: str | None
+    top: int
+    as_json: bool
+    quiet: bool
+
+    @property
+    def is_one_arena(self) -> bool:
+        """Whether it is of one program, of one size, in one arena."""
+        asked = self.question
+        others = (asked.keep, asked.overlap, asked.often, asked.penalties, asked.block_limit)
+        return len(self.inputs) == 1 and not (
+            any(others) or self.memories.memory or envelope.has_ranges(self.model.dim)
+        )
+
+    @property
+    def is_arena(self) -> bool:
+        """Whether all lies in one arena, in which sharing costs nothing."""
+        asked = self.question
+        return not (self.memories.memory or asked.penalties or asked.block_limit)
+
+    @property
+    def levers(self) -> tuple[str, ...]:
+        """The names of the levers."""
+        return self.question.list_levers(in_place=self.model.in_place)
+
+
+def is_envelope(request: Request) -> bool:
+    """Return whether only the sizes of one program are asked about, as by `memplan envelope`."""
+    asked = request.question
+    others = (asked.penalties, asked.block_limit, asked.program, request.memories.memory)
+    constraints = request.constraints
+    bounds = (constraints.capacity, constraints.reserve, constraints.pin, request.minimize)
+    return (
+        len(request.inputs) == 1
+        and _has_sizes(request)
+        and not (any(others) or any(bounds) or request.levers or request.solver != "auto")
+    )
+
+
+def refuse_unused(request: Request) -> None:
+    """Refuse options that say nothing about one program as it is, of one size, in one arena."""
+    if request.sizes.where or request.sizes.read_all:
+        hint = "'--where'" if request.sizes.where else "'--read-all'"
+        raise typer.BadParameter("it needs several sizes, as in --dim batch=1:64", param_hint=hint)
+    if request.spill is not None:
+        raise typer.BadParameter("it needs --levers again", param_hint="'--spill'")
+    if request.pure:
+        raise typer.BadParameter("it needs --levers order or again", param_hint="'--pure'")
+
+
+def find_change(found: Answer) -> Any:
+    """Return the order or the re-runs of an answer about one program; `None` without them."""
+    from memplan.rewrite import Recomputed, Reordered
+
+    changes = [step.change for step in found.steps]
+    return next((each for each in changes if isinstance(each, (Reordered, Recomputed))), None)
+
+
+def describe_waits(step: Step) -> None:
+    """Print which operators wait, if that is what a lever did."""
+    from memplan.apart import Waits
+
+    if isinstance(step.change, Waits):
+        from memplan.view.words.apart import describe_apart
+
+        output.line("")
+        output.console().print(describe_apart(step.change.apart, step.change))
+
+
+def run(request: Request, show: Callable[[Answer], None]) -> None:
+    """Answer a question, print the answer, and write its plans.
+
+    Parameters
+    ----------
+    request
+        The options.
+    show
+        Prints an answer that is one part in one arena.
+    """
+    asked, out = request.question, request.out
+    _check(request)
+    machine = _make_machine(request)
+    output.check_libraries(*request.inputs)
+    sizes = envelope.parse_ranges(request.model.dim or ()) if _has_sizes(request) else None
+    programs, given = _read(request, machine, sizes)
+
+    from memplan.together import name_programs
+
+    names = name_programs([output.names.get(each, each) for each in request.inputs])
+    found = _ask(
+        request,
+        programs,
+        machine=machine,
+        levers=request.levers,
+        names=names,
+        keep=asked.keep or (),
+        overlap=asked.list_pairs(),
+        often=asked.count_runs(),
+        sizes=sizes,
+        where=request.sizes.where or (),
+        read_all=request.sizes.read_all,
+        pure=request.pure,
+        spill=request.spill,
+        minimize=request.minimize,
+        solver=request.solver,
+        constrain=None if len(programs) > 1 or sizes else request.constraints.add_to,
+        **vars(request.search),
+    )
+    notes = tuple(dict.fromkeys((*found.notes, *_list_board_notes(request))))
+    found = replace(found, notes=notes)
+    if request.proof is not None:
+        found = _prove(request, found)
+    for path in request.inputs:
+        reading.refuse_notes(path, notes if request.model.strict else ())
+    is_whole = all(part.plan.has_offsets for part in found.parts)
+    written = _write(request, found, given) if is_whole else []
+    beside = _find_beside(request)
+    if request.as_json:
+        record = {"source": [each.source for each in given], **found.summary()}
+        record |= {"output": written, "beside": [asdict(each) for each in beside]}
+        output.line(output.make_json(record))
+    elif len(found.parts) == 1 and machine.is_arena and not sizes and not request.quiet:
+        show(found)
+    elif not request.quiet:
+        from memplan.view.words.answers import describe_answer
+
+        output.console().print(describe_answer(found, request.top))
+        _tell_beside(request, found, beside, names)
+    if not (request.as_json or request.quiet):
+        output.tell_written(*written)
+    output.tell_interrupted(found.interrupted, found.status)
+    if not is_whole:
+        for unwritten in filter(None, (out, asked.program)):
+            output.message(f"no plan was found; {unwritten} was not changed")
+        raise typer.Exit(output.exit_code(found.plan, found.interrupted))
+
+
+def _ask(request: Request, programs: list[Any], **asked: Any) -> Answer:
+    """Return the answer of `memplan.plan`; for scripts, also what there is none for."""
+    from memplan.ask import plan
+    from memplan.base.errors import InfeasibleError, PlanError
+
+    try:
+        return plan(programs, **asked)
+    except PlanError as error:
+        if request.as_json:
+            for unwritten in filter(None, (request.out, request.question.program)):
+                output.message(f"no plan was found; {unwritten} was not changed")
+            status = "infeasible" if isinstance(error, InfeasibleError) else "unknown"
+            output.line(output.make_json({"status": status, "error": str(error)}))
+        raise
+
+
+def _prove(request: Request, found: Answer) -> Answer:
+    """Return an answer whose one plan has a proof in a file: of the program that was chosen."""
+    from memplan.solvers.refereed import find_plan
+
+    objective = "min_peak" if request.minimize else None
+    words = {**vars(request.search), "proof": request.proof}
+    plan = find_plan(found.problem, request.solver, objective, **words)
+    if plan.peak is None or found.plan.peak is None or plan.peak > found.plan.peak:
+        return found
+    stats = {key: found.plan.stats[key] for key in ("order",) if key in found.plan.stats}
+    (part,) = found.parts
+    return replace(found, parts=(replace(part, plan=plan.with_stats(**stats)),))
+
+
+def _has_sizes(request: Request) -> bool:
+    return envelope.has_ranges(request.model.dim)
+
+
+def _check(request: Request) -> None:
+    """Refuse what says nothing about several programs, or cannot be written, before the work."""
+    asked, several = request.question, len(request.inputs) > 1
+    if not several:
+        of_several = {"--keep": asked.keep, "--overlap": asked.overlap, "--often": asked.often}
+        for option, is_given in of_several.items():
+            if is_given:
+                raise typer.BadParameter("it is of several programs", param_hint=f"'{option}'")
+    if several or _has_sizes(request):
+        given = {"--pin": bool(request.constraints.pin)}
+        output.refuse_given(given, "it is of one program, at one size")
+    if asked.program is not None:
+        if several or not request.levers:
+            raise typer.BadParameter(
+                "it writes what --levers made of one program", param_hint="'--program'"
+            )
+        output.check_suffix(asked.program, {".json": "the program"})
+    if asked.penalties is not None and request.search.threads is not None:
+        raise typer.BadParameter(
+            "the search of --penalties runs in one thread", param_hint="'--threads'"
+        )
+    if request.memories.memory and len(request.memories.memory) > 1:
+        given = {"--threads": request.search.threads is not None, "--seed": request.search.seed > 0}
+        output.refuse_given(given, "it is of one arena; leave out --memory")
+    if request.spill is not None and "again" not in request.levers:
+        raise typer.BadParameter("it needs --levers again", param_hint="'--spill'")
+    if request.pure and not {"again", "order"} & {*request.levers}:
+        raise typer.BadParameter("it needs --levers order or again", param_hint="'--pure'")
+    files = {"--output": request.out, "--program": asked.program, "--proof": request.proof}
+    if request.is_one_arena:
+        output.check_outputs(files, *request.inputs)
+        output.check_suffix(request.out, output.PLANS)
+        is_csv = request.out is not None and not request.out.endswith(".json")
+        if is_csv and {"again", "order"} & {*request.levers}:
+            raise typer.BadParameter(
+                "a plan in CSV cannot say which order it is for; write JSON (.json)",
+                param_hint="'--output'",
+            )
+    elif _has_parts(request):
+        output.check_folder(request.out)
+        output.check_output(asked.program, *request.inputs)
+    else:
+        output.check_outputs(files, *request.inputs)
+        output.check_suffix(request.out, output.PLANS)
+
+
+def _has_parts(request: Request) -> bool:
+    """Return whether the answer has a plan for each of several parts."""
+    asked = request.question
+    return bool(len(request.inputs) > 1 or request.memories.memory or asked.block_limit)
+
+
+def _make_machine(request: Request) -> Machine:
+    """Return the machine that the options say."""
+    from memplan.ask import Machine
+
+    constraints = request.constraints
+    memories, rest = request.memories.parse()
+    several = len(request.inputs) > 1 or _has_sizes(request)
+    capacity = constraints.capacity if several or not constraints.capacity else None
+    if memories and constraints.capacity is not None:
+        raise typer.BadParameter(
+            "it is of one arena; give each --memory a size", param_hint="'--capacity'"
+        )
+    return Machine(
+        memories,
+        capacity=capacity,
+        block=request.question.block_limit,
+        penalties=request.question.penalties,
+        reserved=tuple(constraints.list_reserved()) if several else (),
+        **(rest if memories else {}),
+    )
+
+
+def _read(
+    request: Request, machine: Machine, sizes: Mapping[str, str] | None
+) -> tuple[list[Any], list[Loaded]]:
+    """Return the programs as `memplan.plan` takes them, and as they were read."""
+    model = request.model
+    if sizes is not None:
+        is_plain = model == options.Model(model.dim)
+        alone = len(request.inputs) == 1 and is_plain
+        made = [each if alone else envelope.make_reader(each, model) for each in request.inputs]
+        return made, []
+    limits = options.Constraints(request.constraints.capacity if len(request.inputs) == 1 else None)
+    settled = {"block-limit"} if request.question.block_limit else ()
+    loaded = [
+        reading.read_input(each, model, limits, request.board, settled) for each in request.inputs
+    ]
+    for memory in machine.memories:
+        reading.require_unit(memory.capacity, *loaded)
+    reading.require_unit(request.constraints.capacity, *loaded)
+    reading.require_unit(request.question.block_limit, *loaded)
+    return list(loaded), loaded
+
+
+def _list_board_notes(request: Request) -> list[Any]:
+    """Return how much of one of the memories TFLM takes for itself."""
+    from memplan.cli.memories import note_kept
+
+    if request.board is None or not request.memories.memory:
+        return []
+    return [note_kept(path, request.board) for path in request.inputs]
+
+
+def _find_beside(request: Request) -> list[BoardArena]:
+    """Return the arena of each program, of which TFLM keeps a part beside the shared one."""
+    if request.board is None or len(request.inputs) == 1:
+        return []
+    from pathlib import Path
+
+    from memplan.runtimes.tflm.board_arena import compute_arena
+
+    return [compute_arena(Path(each), request.board) for each in request.inputs]
+
+
+def _tell_beside(
+    request: Request, found: Answer, beside: Sequence[BoardArena], names: Sequence[str]
+) -> None:
+    if not beside or not request.is_arena:
+        return
+    from memplan.runtimes.tflm.read.boards import tell_unknown
+
+    sizes = zip(beside, names, strict=True)
+    kept = ", ".join(f"{each.persistent:,} for {name}" for each, name in sizes)
+    arena = int(found.axis("peak").found or 0)
+    whole = f"{arena + sum(each.persistent for each in beside):,} bytes"
+    unknown = sorted({type for each in beside for type in each.unknown})
+    output.line(
+        f"TFLM on {request.board} keeps beside it {kept}: {whole} in all{tell_unknown(unknown)}"
+    )
+
+
+def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str]:
+    """Write the plans, and the program that was planned; return the files."""
+    from memplan import formats
+    from memplan.formats.json import write_plan
+
+    files: dict[str, bytes] = {}
+    written: list[str] = []
+    change, out = find_change(found), request.out
+    if out is not None and change is not None and len(given) == 1:
+        from memplan.rewrite import Recomputed, require_stored
+
+        runs = change.runs if isinstance(change, Recomputed) else change.order
+        require_stored(given[0], runs, change.loaded, request.inputs[0])
+    if out is not None and _has_parts(request):
+        names = {part.name: _name_file(part.name, part.program, part.place) for part in found}
+        plans = {
+            os.path.join(out, names[part.name]): tell_memory(found, part, request.memories.reads)
+            for part in found
+        }
+        _refuse_left(out, plans)
+        files |= {path: write_plan(plan).encode() for path, plan in plans.items()}
+    elif out is not None and out.endswith(".json"):
+        files[out] = write_plan(found.plan).encode()
+    elif out is not None:
+        written += formats.save(found.plan, out)
+    if request.question.program is not None:
+        from memplan.sources.graph_json import write_graph
+
+        graph = found.programs[0].graph
+        files[request.question.program] = write_graph(graph).encode()
+    formats.write_files(files)
+    return [*files, *written]
+
+
+def _name_file(name: str, program: str, place: str) -> str:
+    """Return the file of a part: that of its program, its memory or its block, or of both."""
+    both = place and name != place
+    stem = f"{program}.{place}" if both else name
+    return f"{stem.replace(' ', '-').replace('/', '.')}{reading.PLAN_SUFFIX}"
+
+
+def _refuse_left(folder: str, files: Mapping[str, Any]) -> None:
+    """Refuse a folder with plans of another answer, which would be taken for a part of this one."""
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if name.endswith(reading.PLAN_SUFFIX) and path not in files:
+            raise typer.BadParameter(
+                f"{path} is there, and is none of these {len(files)} plans; give another folder",
+                param_hint="'--output'",
+            )
