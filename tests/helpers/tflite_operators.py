@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
+from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.refusals import KERNELS
 
 NAMES: Final = tuple(name for name, _ in ELEMENT_TYPES)

@@ -14,6 +14,7 @@ from typing import Final
 
 from memplan.runtimes.tflm import board_structs as structs
 from memplan.runtimes.tflm.measure import compute_head, list_requests
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read import cmsis_nn
 from memplan.runtimes.tflm.read.boards import Board, put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
@@ -115,7 +116,7 @@ class _Kept:
         """Return the bytes of it all, and of what is there when TFLM plans the head."""
         self._keep_interpreter()
         for operator in _walk(self._model):
-            self._keep(structs.OPTIONS.get(operator.type))
+            self._keep(find_row(operator.type).parameters)
         for operator in _walk(self._model):
             self._keep_kernel(operator)
         for subgraph in self._model.subgraphs:
@@ -172,10 +173,10 @@ class _Kept:
         self, operator: OperatorInfo, tensors: list[TensorInfo | None], output: TensorInfo | None
     ) -> None:
         """Keep multipliers, tables and shapes of one kernel."""
-        if output is not None and operator.type in structs.RESHAPED:
+        if output is not None and find_row(operator.type).is_reshaped:
             self._take(4 + 4 * len(output.shape), _UNIT)
         if output is not None and output.dtype == "int8":
-            fields = structs.KEPT_OF_INT8.get(operator.type, "")
+            fields = find_row(operator.type).keeps_of_int8
             self._take(structs.measure_struct(self._board, fields)[0], _UNIT)
         channels = self._count_channels(operator, tensors)
         if channels:

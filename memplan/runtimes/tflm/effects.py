@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from memplan.sources.dialects import Dialect, list_shared
+from memplan.runtimes.tflm.operators import find_row
+from memplan.sources.dialects import Dialect
 
 __all__ = ["DIALECT"]
 
-_SHARED = list_shared(
-    "RANDOM_UNIFORM RANDOM_STANDARD_NORMAL MULTINOMIAL",
-    "VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE CALL_ONCE HASHTABLE HASHTABLE_FIND "
-    "HASHTABLE_IMPORT HASHTABLE_SIZE",
-)
 # Custom operators that are known to compute their results and nothing else.
 _PURE = frozenset(
     {
@@ -26,4 +22,6 @@ def _is_known(type_: str) -> bool:
     return type_ in _PURE or (type_ == type_.upper() and type_ != "CUSTOM")
 
 
-DIALECT = Dialect(_SHARED.get, _is_known, replaces_state=True, copies_blocks=True)
+DIALECT = Dialect(
+    lambda type_: find_row(type_).shared, _is_known, replaces_state=True, copies_blocks=True
+)

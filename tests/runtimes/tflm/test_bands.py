@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tflite_models import floats, for_each_model
+from tflite_models import WINDOW, floats, for_each_model
 
 from memplan import load, solve, verify
 from memplan.base.errors import MemplanError
@@ -193,7 +193,7 @@ def picture(name: str, *shape: int, **more: Any) -> TensorInfo:
             "known only at run time",
         ),
         (
-            OperatorInfo("CONV_2D", (0, 1), (2,), options=(0, 1, 1, 1, 1)),
+            OperatorInfo("CONV_2D", (0, 1), (2,), options=WINDOW),
             (picture("a", 1, 8, 8, 2), picture("w", 2, 3, 3, 2), picture("b", 1, 8, 8, 2)),
             "its weights are not in the file",
         ),
@@ -243,7 +243,7 @@ def _joined() -> Model:
     operators = (
         OperatorInfo("RELU", (0,), (1,)),
         OperatorInfo("ABS", (0,), (2,)),
-        OperatorInfo("CONCATENATION", (1, 2), (3,), options=(1,)),
+        OperatorInfo("CONCATENATION", (1, 2), (3,), options={"axis": 1}),
         OperatorInfo("NEG", (3,), (4,)),
     )
     return Model("joined", (SubGraph("main", tensors, operators, (0,), (4,)),))
@@ -281,7 +281,7 @@ def test_a_slice_that_is_overwritten_is_seen() -> None:
     operators = (
         OperatorInfo("SLICE", (0, 1, 2), (3,)),
         OperatorInfo("RELU", (3,), (4,)),
-        OperatorInfo("CONCATENATION", (4, 3), (5,), options=(1,)),
+        OperatorInfo("CONCATENATION", (4, 3), (5,), options={"axis": 1}),
         OperatorInfo("NEG", (0,), (0,)),
     )
     main = SubGraph("main", tensors, operators[:3], (0,), (5, 0))

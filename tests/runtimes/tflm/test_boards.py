@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tflite_models import constant
+from tflite_models import WINDOW, constant
 
 from memplan.base.errors import MemplanError
 from memplan.runtimes.tflm.read.boards import BOARDS as BOARDS_BY_NAME
@@ -25,7 +25,7 @@ def ask(
     """Return what an operator asks for on each board: its input, weights and output are given."""
     source, weights, made = shapes
     inputs = [TensorInfo("x", dtype, source), constant("w", "int8", *weights)]
-    operator = OperatorInfo(type_, (0, 1), (2,), options=options)
+    operator = OperatorInfo(type_, (0, 1), (2,), options=dict(zip(WINDOW, options, strict=False)))
     output = TensorInfo("y", dtype, made)
     return [compute_sizes(find_board(name), operator, inputs, output) for name in BOARDS]
 
@@ -99,8 +99,9 @@ def test_scratch_is_that_of_the_published_functions(
 
 def test_transposed_convolutions_of_cmsis_nn() -> None:
     """Tests one that turns its filter, one that does not, and that a size of 0 is asked for."""
+    steps = {"padding": 0, "step_x": 2, "step_y": 2}
     for channels, size, helium, turned in ((24, 864, 896, 864), (8, 240, 240, 0)):
-        operator = OperatorInfo("TRANSPOSE_CONV", (0, 1, 2), (3,), options=(0, 2, 2))
+        operator = OperatorInfo("TRANSPOSE_CONV", (0, 1, 2), (3,), options=steps)
         weights = constant("w", "int8", 4, 3, 3, channels)
         inputs = [None, weights, TensorInfo("x", "int8", (1, 1, 2, channels))]
         output = TensorInfo("y", "int8", (1, 2, 4, 4))
@@ -115,7 +116,7 @@ def test_weights_of_4_bits() -> None:
         ("DEPTHWISE_CONV_2D", (1, 3, 3, 4), (72, 4464, 36, 36)),
     ):
         inputs = [TensorInfo("x", "int8", (1, 8, 8, 4)), constant("w", "int4", *shape)]
-        operator = OperatorInfo(type_, (0, 1), (2,), options=(0, 1, 1, 1, 1))
+        operator = OperatorInfo(type_, (0, 1), (2,), options=WINDOW)
         output = TensorInfo("y", "int8", (1, 8, 8, 4))
         for name, size in zip(("cortex-m3", "cortex-m55", "esp32", "esp32-p4"), sizes, strict=True):
             assert sum(compute_sizes(find_board(name), operator, inputs, output) or ()) == size

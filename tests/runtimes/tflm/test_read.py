@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tflite_models import Writer, chain, constant, floats, model_named, models
+from tflite_models import WINDOW, Writer, chain, constant, floats, model_named, models
 
 from memplan import solve, verify
 from memplan.base.errors import FormatError, MemplanError
@@ -21,10 +21,11 @@ from memplan.graph import Kind, lives
 from memplan.rewrite import reorder, verify_order
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.measure import compute_head
+from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
+from memplan.runtimes.tflm.operators import TABLE
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
-from memplan.runtimes.tflm.read.kernels import IN_PLACE, compute_scratch, find_overwritable
+from memplan.runtimes.tflm.read.kernels import compute_scratch, find_overwritable
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
-from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS
 from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
@@ -237,7 +238,7 @@ def test_packed_weights_are_weights_of_a_band() -> None:
     shapes = {"in": (1, 8, 8, 2), "half": (4, 3, 3, 2), "full": (4, 3, 3, 2), "out": (1, 8, 8, 4)}
     tensors = [TensorInfo(name, "float32", shape) for name, shape in shapes.items()]
     tensors[1] = replace(tensors[1], dtype="float16", data=144)
-    convolve = OperatorInfo("CONV_2D", (0, 2), (3,), options=(0, 1, 1, 1, 1))
+    convolve = OperatorInfo("CONV_2D", (0, 2), (3,), options=WINDOW)
     operators = (OperatorInfo("DEQUANTIZE", (1,), (2,)), convolve)
     graph = graph_of(Model("m", (SubGraph("", tuple(tensors), operators, (0,), (3,)),)))
     (operator,) = graph.operators
@@ -251,8 +252,9 @@ def test_packed_weights_are_weights_of_a_band() -> None:
 
 def test_every_rule_says_why() -> None:
     """Tests that the table names operators of the schema, and a reason for each."""
-    assert len(IN_PLACE) > 30
-    for name, rule in IN_PLACE.items():
+    rules = {name: row.in_place for name, row in TABLE.items() if row.in_place}
+    assert len(rules) > 30
+    for name, rule in rules.items():
         assert name in OPERATORS
         assert rule.inputs
         assert rule.why

@@ -3,7 +3,8 @@
 Reading them takes no library. A file goes through these modules from top to bottom:
 
     flatbuffer    checks every offset of the file
-    model         its sub-graphs, tensors and operators (names: those of the schema)
+    model         its sub-graphs, tensors and operators; what is known of each type of operators is
+                  a row of `memplan.runtimes.tflm.operators`
     sizes         another batch, and whether the stored sizes fit the operators (shapes: the rules)
     graph         makes the graph, by means of
       kernels       what the kernels of TFLM may overwrite, and which scratch they ask for

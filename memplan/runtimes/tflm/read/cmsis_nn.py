@@ -117,9 +117,9 @@ def _convolve_back(
     unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
     weights, source = need(inputs, 1), need(inputs, 2)
-    if source.dtype != "int8" or len(operator.options) != 3:
+    if source.dtype != "int8" or "step_x" not in operator.options:
         return compute_scratch(operator.type, inputs, output) if source.dtype != "int8" else None
-    _, step_x, step_y = operator.options
+    step_x, step_y = operator.options["step_x"], operator.options["step_y"]
     _, rows, columns, channels = weights.shape
     if max(step_x, step_y) <= 2 and channels > _TURNED:  # by a convolution with a turned filter
         row = rows * columns * channels

@@ -8,56 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Final, NamedTuple
+from typing import Final
 
+from memplan.runtimes.tflm.names import element_bytes
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
-from memplan.runtimes.tflm.read.names import element_bytes
 from memplan.runtimes.tflm.read.windows import need
 
 __all__ = [
-    *("IN_PLACE", "InPlace", "compute_scratch", "find_overwritable", "find_parts"),
+    "compute_scratch",
+    "find_overwritable",
+    "find_parts",
     "list_scratch",
 ]
-
-
-class InPlace(NamedTuple):
-    """Which inputs of an operator its first output may be written over."""
-
-    # Positions among the operator's inputs; the planner takes one of them at most.
-    inputs: tuple[int, ...]
-    # Whether the kernel only moves bytes: then the size must be equal, and the shape may differ.
-    moves: bool
-    why: str  # why the kernel computes the same result when input and output share their memory
-
-
-_EACH = "writes element i once it has read element i of its inputs, and never reads that again"
-_ROWS = "writes element i of a row in the last pass that reads it, and rows are apart"
-_COPY = "copies, element i to element i"
-_NOTHING = "returns at once where output and input are the same memory"
-_BASE = "copies its operand only where the output is other memory, then writes the update into it"
-
-_UNARY = """
-    ABS CAST CEIL COS ELU EXP FLOOR HARD_SWISH LEAKY_RELU LOG LOGICAL_NOT LOGISTIC NEG QUANTIZE
-    RELU RELU6 ROUND RSQRT SIN SQRT SQUARE TANH
-"""
-_BINARY = """
-    ADD DIV FLOOR_DIV FLOOR_MOD LOGICAL_AND LOGICAL_OR MAXIMUM MINIMUM MUL SQUARED_DIFFERENCE SUB
-"""
-
-# This is the one table of in-place choices. TFLM's own planner never makes one, as it always places
-# input and output apart; a plan in the file's metadata can make them.
-IN_PLACE: Final[dict[str, InPlace]] = {
-    **{name: InPlace((0,), False, _EACH) for name in _UNARY.split()},
-    **{name: InPlace((0, 1), False, _EACH) for name in _BINARY.split()},
-    "PRELU": InPlace((0,), False, _EACH),  # its second input is smaller: a slope for each channel
-    "SELECT_V2": InPlace((1, 2), False, _EACH),  # its first has elements of another size
-    "ADD_N": InPlace((0, 1, 2, 3), False, _EACH),
-    "SOFTMAX": InPlace((0,), False, _ROWS),
-    "RESHAPE": InPlace((0,), True, _NOTHING),
-    "SQUEEZE": InPlace((0,), True, _COPY),
-    "EXPAND_DIMS": InPlace((0,), True, _COPY),
-    "DYNAMIC_UPDATE_SLICE": InPlace((0,), False, _BASE),
-}
 
 
 def find_overwritable(
@@ -68,7 +31,7 @@ def find_overwritable(
     Elements must have one size, or a write would reach into elements that are still to be read.
     Shapes must be equal except for leading ones, as a broadcast input is read more than once.
     """
-    rule = IN_PLACE.get(type_)
+    rule = find_row(type_).in_place
     if rule is None:
         return ()
     found = []
@@ -98,8 +61,9 @@ def find_parts(
     width = element_bytes(output.dtype)
     if not width or not inputs or any(t is None or t.dtype != output.dtype for t in inputs[:1]):
         return []
-    if operator.type == "CONCATENATION" and operator.options and output.shape:
-        axis = operator.options[0] % len(output.shape)
+    parts = find_row(operator.type).parts
+    if parts == "of_result" and operator.options and output.shape:
+        axis = operator.options["axis"] % len(output.shape)
         if any(size != 1 for size in output.shape[:axis]):
             return []
         offset, found = 0, []
@@ -109,7 +73,7 @@ def find_parts(
             found.append((at, -1, offset))
             offset += tensor.elements * width
         return found
-    if operator.type == "SLICE" and len(inputs) > 1:
+    if parts == "of_input" and len(inputs) > 1:
         source, begin = inputs[0], inputs[1]
         if source is None or begin is None or begin.values is None:
             return []
@@ -151,7 +115,7 @@ def compute_scratch(type_: str, inputs: _Tensors, output: TensorInfo | None) -> 
     TFLM plans them with the tensors, each for the time of its operator, and no metadata can give
     them an offset.
     """
-    request = _SCRATCH.get(type_)
+    request = _RULES.get(find_row(type_).scratch)
     if request is None or output is None:
         return ()
     try:
@@ -190,14 +154,15 @@ def _svdf(inputs: _Tensors, output: TensorInfo) -> tuple[int, ...]:
     return (filters, 4 * output.elements) if source.dtype == "int8" else (filters,)
 
 
-_SCRATCH: Final[dict[str, _Request]] = {
-    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"), _unpacked_filter),
-    **dict.fromkeys(("MEAN", "SUM"), _sums),
-    **dict.fromkeys(("REDUCE_ALL", "REDUCE_MAX", "REDUCE_MIN"), _rank_and_axes),
+# By the names that rows of `operators.TABLE` give them.
+_RULES: Final[dict[str, _Request]] = {
+    "accumulators": _accumulators,
+    "paddings": lambda inputs, output: (4 * len(need(inputs, 0).shape),) * 2,
     # Pointers of a 64-bit machine; most chips need half of it.
-    "ADD_N": lambda inputs, output: (8 * len(inputs),),
-    "MIRROR_PAD": lambda inputs, output: (4 * len(need(inputs, 0).shape),) * 2,
-    "SVDF": _svdf,
-    "TRANSPOSE_CONV": _accumulators,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda inputs, output: (need(inputs, 19).bytes,) * 4,
+    "pointers": lambda inputs, output: (8 * len(inputs),),
+    "rank_and_axes": _rank_and_axes,
+    "states": lambda inputs, output: (need(inputs, 19).bytes,) * 4,
+    "sums": _sums,
+    "svdf": _svdf,
+    "unpacked_filter": _unpacked_filter,
 }

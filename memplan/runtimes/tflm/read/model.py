@@ -6,8 +6,8 @@ A slot is the number of a field of a table in tensorflow/lite/schema/schema.fbs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from memplan.base.errors import FormatError, quoted
 from memplan.base.files import read_bytes
+from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS, element_bytes
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.flatbuffer import Table, root
-from memplan.runtimes.tflm.read.names import ELEMENT_TYPES, OPERATORS, element_bytes
 
 __all__ = [
     "IDENTIFIER",
@@ -34,33 +35,9 @@ OFFLINE_PLAN: Final = "OfflineMemoryAllocation"
 _MOST_AXES: Final = 64
 _MOST_BYTES: Final = 1 << 62
 
-# By operator: where its options describe shapes, as option type, and slot and kind of each scalar.
-_OPTIONS: Final[dict[str, tuple[int, tuple[tuple[int, str], ...]]]] = {
-    "CONV_2D": (1, ((0, "b"), (1, "i"), (2, "i"), (4, "i"), (5, "i"))),
-    "DEPTHWISE_CONV_2D": (2, ((0, "b"), (1, "i"), (2, "i"), (5, "i"), (6, "i"))),
-    **dict.fromkeys(
-        ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"),
-        (5, ((0, "b"), (1, "i"), (2, "i"), (3, "i"), (4, "i"))),
-    ),
-    "FULLY_CONNECTED": (8, ((2, "B"),)),
-    "CONCATENATION": (10, ((0, "i"),)),
-    **dict.fromkeys(
-        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"),
-        (27, ((0, "B"),)),
-    ),
-    "MIRROR_PAD": (77, ((0, "b"),)),
-    "PACK": (59, ((0, "i"), (1, "i"))),
-    "TRANSPOSE_CONV": (49, ((0, "b"), (1, "i"), (2, "i"))),
-    "RESIZE_BILINEAR": (15, ((2, "B"), (3, "B"))),
-    "RESIZE_NEAREST_NEIGHBOR": (74, ((0, "B"), (1, "B"))),
-    "SPACE_TO_DEPTH": (19, ((0, "i"),)),
-    "DEPTH_TO_SPACE": (94, ((0, "i"),)),
-}
 _RESHAPE: Final = (17, 0)  # option type, and the slot of the new shape
 _HANDLE: Final = (111, 1)  # option type, and the slot of the name of a variable
 _MOST_VALUES: Final = 64  # elements of a constant that may say a shape, axes or amounts
-# By operator: where its options name the sub-graphs that it enters, as option type and slots.
-_ENTERED: Final = {"IF": (92, (0, 1)), "WHILE": (93, (0, 1)), "CALL_ONCE": (103, (0,))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +79,7 @@ class OperatorInfo:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     subgraphs: tuple[int, ...] = ()
-    options: tuple[int, ...] = ()
+    options: Mapping[str, int] = field(default_factory=dict)
     shape: tuple[int, ...] | None = None
     variable: str = ""
     scratch: tuple[int, ...] | None = None
@@ -265,16 +242,17 @@ class _Reader:
             _read_variable(self._types[code], table),
         )
 
-    def _options(self, kind: str, table: Table) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    def _options(self, kind: str, table: Table) -> tuple[Mapping[str, int], tuple[int, ...] | None]:
         options, number = table.table(4), table.number(3, "B")
         if options is None:
-            return (), None
+            return {}, None
         if kind == "RESHAPE" and number == _RESHAPE[0]:
-            return (), options.numbers(_RESHAPE[1])
-        expected, slots = _OPTIONS.get(kind, (0, ()))
-        if number != expected:
-            return (), None
-        return tuple(options.number(slot, letter) for slot, letter in slots), None
+            return {}, options.numbers(_RESHAPE[1])
+        known = find_row(kind).options
+        if known is None or number != known.number:
+            return {}, None
+        fields = known.fields.items()
+        return {name: options.number(slot, kind) for name, (slot, kind) in fields}, None
 
     def _indices(
         self, where: str, indices: tuple[int, ...] | None, tensors: int
@@ -285,9 +263,10 @@ class _Reader:
         return indices or ()
 
     def _read_entered(self, where: str, kind: str, table: Table) -> tuple[int, ...]:
-        if kind not in _ENTERED:
+        enters = find_row(kind).enters
+        if enters is None:
             return ()
-        number, slots = _ENTERED[kind]
+        number, slots = enters
         options = table.table(4)
         if table.number(3, "B") != number or options is None:
             raise self._fail(f"{where} ({kind}) does not name its sub-graphs")

@@ -5,7 +5,7 @@ The rules are those of the reference kernels (tensorflow/lite/kernels/internal/r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -20,7 +20,7 @@ from memplan.graph.pictures import (
     resize,
     window,
 )
-from memplan.runtimes.tflm.read.kernels import IN_PLACE
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
 from memplan.sources._pictures import RANK, PictureCall, describe
 
@@ -34,7 +34,7 @@ _Tensors = Sequence[TensorInfo | None]
 
 @dataclass(frozen=True)
 class _Call(PictureCall):
-    options: tuple[int, ...]
+    options: Mapping[str, int]
     inputs: _Tensors
 
     def values(self, at: int) -> tuple[int, ...]:
@@ -66,14 +66,15 @@ def describe_rows(
     def find_maps() -> Maps:
         if info.subgraphs or len(info.outputs) != 1 or output is None:
             raise WholeError("it has sub-graphs, or several results")
-        if info.type in _MIXES:
+        rule = find_row(info.type).rows
+        if rule == "mixes":
             raise WholeError("it mixes all rows")
-        if info.type not in _RULES:
+        if not rule:
             raise WholeError(f"memplan does not know which rows of its inputs {info.type} needs")
         call.result  # noqa: B018 (raises)
-        if info.type in _WITH_OPTIONS and not info.options:
+        if rule in _WITH_OPTIONS and not info.options:
             raise WholeError("the file does not have its options")
-        return _RULES[info.type](call)
+        return _RULES[rule](call)
 
     return {**describe(find_maps, indices), "macs": _count_macs(call) if output else 0}
 
@@ -87,15 +88,17 @@ def _connect(call: _Call) -> Maps:
 def _convolve(call: _Call) -> Maps:
     call.size(0)
     _, height, width, _ = call.weights()
-    padding, step_x, step_y, dilation_x, dilation_y = call.options
-    rows = _window(padding, height, step_y, dilation_y, zeros=True)
-    return {0: (rows, _window(padding, width, step_x, dilation_x, zeros=True))}
+    at = call.options
+    rows = _window(at["padding"], height, at["step_y"], at["dilation_y"], zeros=True)
+    columns = _window(at["padding"], width, at["step_x"], at["dilation_x"], zeros=True)
+    return {0: (rows, columns)}
 
 
 def _pool(call: _Call) -> Maps:
     call.size(0)
-    padding, step_x, step_y, width, height = call.options
-    return {0: (_window(padding, height, step_y, 1), _window(padding, width, step_x, 1))}
+    at = call.options
+    rows = _window(at["padding"], at["height"], at["step_y"], 1)
+    return {0: (rows, _window(at["padding"], at["width"], at["step_x"], 1))}
 
 
 def _window(
@@ -107,15 +110,13 @@ def _window(
 
 def _transpose(call: _Call) -> Maps:
     sizes = call.size(2)
-    padding, step_x, step_y = call.options
     call.values(0)
     _, *kernels, _ = call.weights()
+    steps = call.options["step_y"], call.options["step_x"]
     maps = []
-    for size, made, kernel, stride in zip(
-        sizes, call.result, kernels, (step_y, step_x), strict=True
-    ):
+    for size, made, kernel, stride in zip(sizes, call.result, kernels, steps, strict=True):
         more = max(kernel - stride, 0)
-        before, extra = (0, more) if padding == _VALID else (more // 2, 0)
+        before, extra = (0, more) if call.options["padding"] == _VALID else (more // 2, 0)
         if made != size * stride + extra:
             raise WholeError("its result has an odd number of rows or columns")
         maps.append(Transposed(kernel, stride, before, extra))
@@ -125,11 +126,10 @@ def _transpose(call: _Call) -> Maps:
 def _resize(call: _Call) -> Maps:
     size, result = call.size(0), call.result
     call.values(1)
-    align_corners, half_pixels = call.options
-    if align_corners and size != result:
+    if call.options["align_corners"] and size != result:
         raise WholeError("its corners are aligned, so its scale depends on all rows")
     linear = call.kind == "RESIZE_BILINEAR"
-    before, after = (int(half_pixels), 1) if linear else (0, 0)
+    before, after = (int(call.options["half_pixels"]), 1) if linear else (0, 0)
     return {0: resize(size, result, before, after, divides=True)}
 
 
@@ -148,40 +148,25 @@ def _count_macs(call: _Call) -> int:
         return prod(call.shape(2)[:-1]) * prod(weights)
     if call.kind == "FULLY_CONNECTED" and weights:
         return prod(call.shape(0)) * weights[0]
-    if call.kind in _CONVOLUTIONS and weights:
+    if find_row(call.kind).rows == "convolve" and weights:
         return prod(call.made[:-1]) * prod(weights[call.kind == "DEPTHWISE_CONV_2D" :])
     return 0
 
 
-_ELEMENTS: Final = """
-    DEQUANTIZE EQUAL GELU GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_NOT NOT_EQUAL POW
-    RELU_N1_TO_1 RELU_0_TO_1 ZEROS_LIKE
-"""
-_CHANNELS: Final = "L2_NORMALIZATION LOG_SOFTMAX SOFTMAX"
-_MIXES: Final = frozenset(
-    ["MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RESHAPE", "SUM", "TRANSPOSE"]
-)
-_SKIPPED: Final = frozenset({"DYNAMIC_UPDATE_SLICE", "SOFTMAX"})
-_EACH: Final = [name for name, rule in IN_PLACE.items() if not rule.moves and name not in _SKIPPED]
-_CONVOLUTIONS: Final = ("CONV_2D", "DEPTHWISE_CONV_2D")
-_POOLS: Final = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-_RESIZES: Final = ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+# By the names that rows of `operators.TABLE` give them.
 _RULES: Final[dict[str, Callable[[_Call], Maps]]] = {
-    **dict.fromkeys((*_EACH, *_ELEMENTS.split()), _Call.each),
-    **dict.fromkeys(_CHANNELS.split(), _Call.first),
-    **dict.fromkeys(_CONVOLUTIONS, _convolve),
-    **dict.fromkeys(_POOLS, _pool),
-    **dict.fromkeys(("PAD", "PADV2"), _pad),
-    **dict.fromkeys(_RESIZES, _resize),
-    "CONCATENATION": lambda call: call.join(call.options[0] % RANK),
-    "DEPTH_TO_SPACE": lambda call: call.blocks(up=call.options[0]),
-    "FULLY_CONNECTED": _connect,
-    "SPACE_TO_DEPTH": lambda call: call.blocks(down=call.options[0]),
-    "TRANSPOSE_CONV": _transpose,
+    "connect": _connect,
+    "convolve": _convolve,
+    "each": _Call.each,
+    "first": _Call.first,
+    "join": lambda call: call.join(call.options["axis"] % RANK),
+    "pad": _pad,
+    "pool": _pool,
+    "resize": _resize,
+    "to_depth": lambda call: call.blocks(down=call.options["block"]),
+    "to_space": lambda call: call.blocks(up=call.options["block"]),
+    "transpose": _transpose,
 }
 _WITH_OPTIONS: Final = frozenset(
-    {
-        *(*_CONVOLUTIONS, *_POOLS, *_RESIZES),
-        *("CONCATENATION", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "TRANSPOSE_CONV"),
-    }
+    {"convolve", "join", "pool", "resize", "to_depth", "to_space", "transpose"}
 )

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final
 
-from memplan.runtimes.tflm.read.kernels import IN_PLACE
+from memplan.runtimes.tflm.names import format_shape
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
-from memplan.runtimes.tflm.read.names import format_shape
 
 __all__ = ["infer_shape"]
 
@@ -30,7 +30,7 @@ def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
 
     A `ValueError` says why the operator cannot take inputs of these shapes.
     """
-    rule = _RULES.get(operator.type)
+    rule = _RULES.get(find_row(operator.type).shape)
     given = [tensor for tensor in inputs if tensor is not None]
     if rule is None or not given or len(operator.outputs) != 1:
         return None
@@ -40,7 +40,11 @@ def infer_shape(operator: OperatorInfo, inputs: _Tensors) -> Shape | None:
         return None
     try:
         return rule(operator, given)
-    except (IndexError, ZeroDivisionError):  # it lacks an input, its values, or its options
+    except (
+        IndexError,
+        KeyError,
+        ZeroDivisionError,
+    ):  # it lacks something
         return None
 
 
@@ -81,7 +85,7 @@ def _reshape(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 
 def _window(operator: OperatorInfo, size: int, window: int, step: int, dilation: int) -> int:
-    reach = (window - 1) * dilation + 1 if operator.options[0] == _VALID else 1
+    reach = (window - 1) * dilation + 1 if operator.options["padding"] == _VALID else 1
     found = (size - reach) // step + 1
     if found < 1:
         raise ValueError(f"has a window of {reach}, larger than its input of {size}")
@@ -92,10 +96,9 @@ def _convolve(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if len(inputs[0].shape) != 4 or len(inputs[1].shape) != 4:
         return None
     batch, height, width, _ = inputs[0].shape
-    _, step_x, step_y, dilation_x, dilation_y = operator.options
-    window = inputs[1].shape
-    rows = _window(operator, height, window[1], step_y, max(dilation_y, 1))
-    columns = _window(operator, width, window[2], step_x, max(dilation_x, 1))
+    at, window = operator.options, inputs[1].shape
+    rows = _window(operator, height, window[1], at["step_y"], max(at["dilation_y"], 1))
+    columns = _window(operator, width, window[2], at["step_x"], max(at["dilation_x"], 1))
     return batch, rows, columns, window[0 if operator.type == "CONV_2D" else 3]
 
 
@@ -103,16 +106,16 @@ def _pool(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if len(inputs[0].shape) != 4:
         return None
     batch, height, width, channels = inputs[0].shape
-    _, step_x, step_y, window_x, window_y = operator.options
-    rows = _window(operator, height, window_y, step_y, 1)
-    return batch, rows, _window(operator, width, window_x, step_x, 1), channels
+    at = operator.options
+    rows = _window(operator, height, at["height"], at["step_y"], 1)
+    return batch, rows, _window(operator, width, at["width"], at["step_x"], 1), channels
 
 
 def _connect(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if len(inputs[1].shape) != 2:
         return None
     units, width = inputs[1].shape
-    if operator.options[0]:  # keeps the number of dimensions
+    if operator.options["keeps_axes"]:
         return (*inputs[0].shape[:-1], units)
     if inputs[0].elements % width:
         raise ValueError(f"cannot take {inputs[0].elements} elements in rows of {width}")
@@ -121,7 +124,7 @@ def _connect(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 def _concatenate(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     shape = list(inputs[0].shape)
-    axis = operator.options[0] % len(shape)
+    axis = operator.options["axis"] % len(shape)
     others = {tensor.shape[:axis] + tensor.shape[axis + 1 :] for tensor in inputs}
     if len(others) > 1:
         shapes = ", ".join(format_shape(tensor.shape) for tensor in inputs[:5])
@@ -134,7 +137,7 @@ def _pack(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     if len({tensor.shape for tensor in inputs}) > 1:
         raise ValueError("packs tensors of different shapes")
     shape = list(inputs[0].shape)
-    shape.insert(operator.options[1] % (len(shape) + 1), len(inputs))
+    shape.insert(operator.options["axis"] % (len(shape) + 1), len(inputs))
     return tuple(shape)
 
 
@@ -150,7 +153,7 @@ def _pad(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 
 def _mirror(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     shape, amounts = inputs[0].shape, _values(inputs)
-    repeats = operator.options[0] == _SYMMETRIC  # the element at the border
+    repeats = operator.options["mode"] == _SYMMETRIC  # the element at the border
     for axis, size in enumerate(shape):
         most, asked = max(0, size if repeats else size - 1), max(amounts[2 * axis : 2 * axis + 2])
         if asked > most:
@@ -170,7 +173,9 @@ def _expand(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
 def _reduce(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     gone = {axis % len(inputs[0].shape) for axis in _values(inputs)}
     kept = [1 if axis in gone else size for axis, size in enumerate(inputs[0].shape)]
-    return tuple(size for axis, size in enumerate(kept) if operator.options[0] or axis not in gone)
+    return tuple(
+        size for axis, size in enumerate(kept) if operator.options["keeps_axes"] or axis not in gone
+    )
 
 
 def _resize(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
@@ -178,28 +183,22 @@ def _resize(operator: OperatorInfo, inputs: list[TensorInfo]) -> Shape | None:
     return None if len(shape) != 4 else (shape[0], size[0], size[1], shape[3])
 
 
-_BINARY: Final = """
-    ADD DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR
-    MAXIMUM MINIMUM MUL NOT_EQUAL POW SELECT_V2 SQUARED_DIFFERENCE SUB
-"""
-_SAME: Final = "DEQUANTIZE GELU L2_NORMALIZATION LOG_SOFTMAX PRELU SOFTMAX ZEROS_LIKE"
-_EACH: Final = [name for name, rule in IN_PLACE.items() if rule.inputs == (0,) and not rule.moves]
-_WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _mirror, _pack, _pool, _reduce)
+# By the names that rows of `operators.TABLE` give them.
 _RULES: Final[dict[str, _Rule]] = {
-    **dict.fromkeys((*_EACH, *_SAME.split()), lambda operator, inputs: inputs[0].shape),
-    **dict.fromkeys(_BINARY.split(), _broadcast),
-    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"), _reduce),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), _pool),
-    **dict.fromkeys(("PAD", "PADV2"), _pad),
-    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
-    "CONCATENATION": _concatenate,
-    "CONV_2D": _convolve,
-    "DEPTHWISE_CONV_2D": _convolve,
-    "EXPAND_DIMS": _expand,
-    "FULLY_CONNECTED": _connect,
-    "MIRROR_PAD": _mirror,
-    "PACK": _pack,
-    "RESHAPE": _reshape,
-    "SHAPE": lambda operator, inputs: (len(inputs[0].shape),),
-    "TRANSPOSE": lambda operator, inputs: tuple(inputs[0].shape[at] for at in _values(inputs)),
+    "broadcast": _broadcast,
+    "concatenate": _concatenate,
+    "connect": _connect,
+    "convolve": _convolve,
+    "expand": _expand,
+    "mirror": _mirror,
+    "pack": _pack,
+    "pad": _pad,
+    "pool": _pool,
+    "rank": lambda operator, inputs: (len(inputs[0].shape),),
+    "reduce": _reduce,
+    "reshape": _reshape,
+    "resize": _resize,
+    "same": lambda operator, inputs: inputs[0].shape,
+    "transpose": lambda operator, inputs: tuple(inputs[0].shape[at] for at in _values(inputs)),
 }
+_WITH_OPTIONS: Final = (_concatenate, _connect, _convolve, _mirror, _pack, _pool, _reduce)

@@ -9,8 +9,8 @@ from typing import Final
 
 from memplan.base.errors import FormatError, MemplanError, listed, quoted, suggest
 from memplan.base.notes import Code, Note
+from memplan.runtimes.tflm.names import format_place, format_shape, is_custom
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
-from memplan.runtimes.tflm.read.names import format_place, format_shape, is_custom
 from memplan.runtimes.tflm.read.shapes import infer_shape
 from memplan.runtimes.tflm.read.sizes_data import find_loose
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from memplan.base.errors import listed
 from memplan.base.notes import Code, Note
+from memplan.runtimes.tflm.names import is_custom, is_on_heap
 from memplan.runtimes.tflm.read.graph import find_scratch_inputs
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
-from memplan.runtimes.tflm.read.names import is_custom, is_on_heap
 
 __all__ = ["find_loose", "note_sizes"]
 

@@ -39,14 +39,17 @@ def read_window(
 
     An `IndexError` says that it lacks options, an input, or an axis.
     """
-    _, step_x, step_y, dilation_x, dilation_y = _exactly(operator.options, 5)
+    at = operator.options
+    if "dilation_x" not in at:
+        raise IndexError
     batch, *source = _exactly(need(inputs, 0).shape, 4)
     _, *filter = _exactly(need(inputs, 1).shape, 4)
     _, *made = _exactly(output.shape, 4)
-    step, dilation = (step_y, step_x), (dilation_y or 1, dilation_x or 1)  # 1 is not stored
+    step = at["step_y"], at["step_x"]
+    dilation = at["dilation_y"] or 1, at["dilation_x"] or 1  # 1 is not stored
     pad = tuple(
-        max(0, (made[at] - 1) * step[at] + (filter[at] - 1) * dilation[at] + 1 - source[at]) // 2
-        for at in range(2)
+        max(0, (made[k] - 1) * step[k] + (filter[k] - 1) * dilation[k] + 1 - source[k]) // 2
+        for k in range(2)
     )
     return Window(
         batch,

@@ -52,7 +52,7 @@ def apply(
         says so.
     in_place
         Whether results may be written over inputs that are not needed any more, where the kernel
-        allows it (`memplan.runtimes.tflm.read.kernels.IN_PLACE` says which and why). This includes
+        allows it (`memplan.runtimes.tflm.operators.TABLE` says which and why). This includes
         inputs of the model. Even without this option their memory is reused after their last
         read, so set the inputs before every run.
     replan

@@ -17,6 +17,8 @@ from memplan.base.errors import FormatError
 from memplan.graph.pictures import Shifted
 from memplan.rewrite.bands import Action, Cut, Do
 from memplan.runtimes.bands import find_rules, label_part
+from memplan.runtimes.tflm.names import OPERATORS
+from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.model import OFFLINE_PLAN
 from memplan.runtimes.tflm.write.folding import rewrite
 
@@ -24,7 +26,7 @@ __all__ = ["write_bands"]
 
 _VALID: Final = 1  # of the schema's Padding
 _INT32: Final = 2  # of the schema's TensorType
-_SLICE, _CONCATENATION, _PAD = 65, 2, 34  # of the schema's BuiltinOperator
+_SLICE, _JOIN, _PAD = map(OPERATORS.index, ("SLICE", "CONCATENATION", "PAD"))
 _SIZES: Final = {"RESIZE_BILINEAR": 1, "RESIZE_NEAREST_NEIGHBOR": 1, "TRANSPOSE_CONV": 0}
 
 
@@ -69,7 +71,7 @@ class _Writer:
             options = self._schema.ConcatenationOptionsT()
             options.axis = 1 + action.axis
             inputs = list(map(self._number, action.inputs))
-            return self._new(_CONCATENATION, options, "ConcatenationOptions", inputs, action)
+            return self._new(_JOIN, options, "ConcatenationOptions", inputs, action)
         if action.do is Do.PAD:
             inputs = [self._number(action.inputs[0]), self._constant(self._zeros(action))]
             return self._new(_PAD, self._schema.PadOptionsT(), "PadOptions", inputs, action)
@@ -83,7 +85,7 @@ class _Writer:
         pictures = {read.tensor for read in step.reads}
         pieces = iter(action.inputs)
         inputs = [next(pieces) if int(i) in pictures else int(i) for i in operator.inputs]
-        if step.type == "CONCATENATION":
+        if find_row(step.type).rows == "join":
             inputs = [tensor for tensor in inputs if tensor >= 0]
         made.inputs = [self._number(tensor) for tensor in inputs]
         made.outputs = [self._number(action.output)]
