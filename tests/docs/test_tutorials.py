@@ -27,7 +27,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tutorials/pytorch-slab.md": ("torch",),
     "tutorials/half-the-memory.md": ("torch",),
     "benchmarks-slab.md": ("torch",),
-    "slab.md": ("torch",),
     "streams.md": ("torch",),
     "corpus.md": ("distributed", "matplotlib"),
     "view.md": ("bokeh", "matplotlib"),
@@ -80,7 +79,7 @@ def test_what_a_page_shows_is_what_happens(page: str, tmp_path: Path) -> None:
     for module in MODULES.get(page, ()):
         if find_spec(module) is None:
             pytest.skip(f"needs {module}")
-    if page in ("tutorials/pytorch-slab.md", "slab.md"):
+    if page == "tutorials/pytorch-slab.md":
         require_slab()
     if page == "tutorials/embed-cpp.md":
         install(tmp_path / "prefix")
