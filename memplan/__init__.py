@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memplan.analysis.inspection import inspect
     from memplan.answer import Answer, Axis, Part, Step
     from memplan.apart import Apart, Waits, plan_apart, plan_waits
-    from memplan.ask import Machine, plan
+    from memplan.ask import Machine, check_answer, load_answer, plan, save_answer
     from memplan.base.errors import (
         FormatError,
         InfeasibleError,
@@ -102,12 +102,14 @@ __all__ = [
     "__version__",
     "arrange",
     "assign",
+    "check_answer",
     "compare",
     "envelope",
     "explain",
     "fit",
     "inspect",
     "load",
+    "load_answer",
     "load_plan",
     "lower_bound",
     "pack_most_valuable",
@@ -121,6 +123,7 @@ __all__ = [
     "recompute",
     "reorder",
     "save",
+    "save_answer",
     "solve",
     "tradeoff",
     "verify",
@@ -137,6 +140,9 @@ _HOMES = {
     "Part": "memplan.answer",
     "Step": "memplan.answer",
     "Machine": "memplan.ask",
+    "check_answer": "memplan.ask",
+    "load_answer": "memplan.ask",
+    "save_answer": "memplan.ask",
     "plan": "memplan.ask",
     "Apart": "memplan.apart",
     "plan_apart": "memplan.apart",

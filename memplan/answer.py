@@ -150,6 +150,12 @@ class Answer:
         Wall time.
     interrupted
         Whether Ctrl-C ended the search; this is the best so far.
+    facts
+        What else a command tells of it.
+    stretches
+        When buffers are in another memory than their own; see `memplan.Stretch`.
+    question
+        What was asked: the machine and the scenario, as `memplan.save_answer` writes them.
     """
 
     parts: tuple[Part, ...]
@@ -162,6 +168,8 @@ class Answer:
     seconds: float = 0.0
     interrupted: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stretches: tuple[Any, ...] = ()
+    question: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def status(self) -> Status:

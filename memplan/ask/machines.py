@@ -192,7 +192,7 @@ class Machine:
         notes: list[Note] = []
         for memory, plan in zip(found.memories, found.plans, strict=True):
             problem = found.problem_of(memory.name)
-            nested = self._nest(memory)
+            nested = self.nest(memory)
             if not len(problem) or not nested.kinds:
                 places.append((memory.name, problem, plan))
                 continue
@@ -212,7 +212,7 @@ class Machine:
             notes += below.notes
         return Placed(tuple(places), tuple(axes), tuple(claims), tuple(notes), detail=found)
 
-    def _nest(self, memory: Memory) -> Machine:
+    def nest(self, memory: Memory) -> Machine:
         """Return one of the memories as a machine of its own."""
         if memory.block is None and self.penalties is None:
             return Machine()
@@ -240,7 +240,7 @@ class Machine:
     ) -> Placed:
         problem = joint.problem.with_capacity(self.capacity)
         share = budget.share(parts)
-        pairs = take_penalties(problem, self._list_penalties(problem, joint.names))
+        pairs = take_penalties(problem, self.list_penalties(problem, joint.names))
         found = place_apart(problem, pairs, share.seconds, share.nodes, search.seed)
         if not found.plan.has_offsets:
             is_proved = found.status is Status.INFEASIBLE
@@ -255,7 +255,7 @@ class Machine:
         )
         return Placed((("", problem, found.plan),), axes, (found,), detail=found)
 
-    def _list_penalties(
+    def list_penalties(
         self, problem: Problem, names: Mapping[str, str]
     ) -> dict[tuple[str, str], int]:
         """Return the penalties of pairs that lie here and may share.

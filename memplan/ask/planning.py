@@ -7,7 +7,6 @@ many, one program is changed at a time, as long as that helps.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,9 @@ from typing import Any, Final, NamedTuple
 from memplan.answer import Answer, Axis, Claim, Part, Step
 from memplan.ask.facts import list_facts, summarise_change
 from memplan.ask.machines import Machine, Placed, Search
-from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_pin
+from memplan.ask.question import Model, Question
+from memplan.ask.saved import describe_question
+from memplan.ask.scenarios import Joint
 from memplan.ask.supports import refuse_pairs
 from memplan.base.errors import (
     InfeasibleError,
@@ -27,25 +28,18 @@ from memplan.base.errors import (
     NoPlanError,
     PlanError,
     ProblemError,
-    listed,
-    quoted,
 )
-from memplan.envelopes.ranges import Range, Values
-from memplan.levers import LEVERS, Aim, Candidate, Lever, Plain, Writer, find_levers
-from memplan.planning import SharedBudget, load_model
-from memplan.problem import problem_of
+from memplan.envelopes.ranges import Values
+from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
+from memplan.planning import SharedBudget
 from memplan.problem.plan import Plan, Status
 from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA
-from memplan.solvers.refereed import NODES
 from memplan.solvers.stopping import is_stopped, stoppable
-from memplan.sources import Loaded, of_problem
-from memplan.together import name_programs
-from memplan.together.programs import check_names, find_pairs
+from memplan.sources import Loaded
+from memplan.together.programs import find_pairs
 
-__all__ = ["Model", "plan"]
-
-Model = Any  # a file, what `memplan.load` returns, a problem, or a function of sizes
+__all__ = ["Model", "Question", "plan"]
 
 _MOST_CHOICES: Final = 32  # combinations of candidates that are all placed
 _MOST_POOL: Final = 16  # candidates of one program
@@ -156,29 +150,32 @@ def plan(
     place = machine or Machine()
     if capacity is not None:
         place = replace(place, capacity=capacity)
-    question = _Question(
+    question = Question(
         models=given,
-        asked=place,
+        place=place,
         levers=find_levers(levers),
         names=names,
         keep=tuple(keep),
         overlap=tuple(overlap),
         often=dict(often or {}),
-        sizes=dict(sizes or {}),
+        sizes={
+            name: values if isinstance(values, (int, str)) else list(values)
+            for name, values in (sizes or {}).items()
+        },
         where=(where,) if isinstance(where, str) else tuple(where),
         read_all=read_all,
         aim=Aim(pure=tuple(pure), costs=costs, spill=spill, states=nodes),
-        max_extra=max_extra,
         search=Search(solver, "min_peak" if minimize else None, threads, seed, options),
         budget=SharedBudget(timeout, nodes),
         nodes=nodes,
-        writers=writers,
         pins=dict(pins or {}),
         constrain=constrain,
     )
     question.check()
+    if writers is not None and len(writers) != len(given):
+        raise MemplanError(f"there are {len(writers)} writers for {len(given)} programs")
     with stoppable() as stop:
-        found = question.answer()
+        found = _Search(question, max_extra, writers).answer()
     changes = (step.change for step in found.steps)
     interrupted = stop.is_set or any(getattr(each, "interrupted", False) for each in changes)
     return replace(found, seconds=question.budget.elapsed, interrupted=interrupted)
@@ -194,116 +191,35 @@ class _Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Question:
-    """One call of `plan`."""
+class _Search:
+    """Looks for the best choice of what the levers make of the programs."""
 
-    models: list[Model]
-    asked: Machine
-    levers: tuple[Lever, ...]
-    names: Sequence[str] | None
-    keep: tuple[str, ...]
-    overlap: tuple[tuple[str, str], ...]
-    often: Mapping[str, int]
-    sizes: Mapping[str, Values]
-    where: tuple[str, ...]
-    read_all: bool
-    aim: Aim
+    asked: Question
     max_extra: float | None
-    search: Search
-    budget: SharedBudget
-    nodes: int | None
     writers: Sequence[Writer] | None
-    pins: Mapping[str, int]
-    constrain: Callable[[Loaded], Loaded] | None
     failed: dict[str, PlanError] = field(default_factory=dict)  # by lever, why it made nothing
-
-    def check(self) -> None:
-        """Refuse what would be ignored."""
-        if (self.where or self.read_all) and not self.sizes:
-            raise MemplanError("where and read_all are about many sizes; give sizes")
-        if self.often and not self.asked.memories:
-            raise MemplanError(
-                "how often a program runs weighs its traffic, which only several memories have; "
-                "leave often out, or give a machine with memories"
-            )
-        if self.often and self.asked.residency:
-            raise MemplanError(
-                "copies of buffers that move are counted once, so they do not combine with how "
-                "often a program runs; leave often or residency out"
-            )
-        for name in self.often:
-            if name not in self.called:
-                raise MemplanError(
-                    f"no program has the name {quoted(name)}; they are {listed([*self.called])}"
-                )
-        is_default = self.search.solver == "auto" and not self.search.options
-        if not self.asked.is_arena and not is_default:
-            options = listed([self.search.solver, *self.search.options])
-            raise MemplanError(f"{options}: a solver and its options are of plans in one arena")
-        if self.writers is not None and len(self.writers) != len(self.models):
-            raise MemplanError(
-                f"there are {len(self.writers)} writers for {len(self.models)} programs"
-            )
 
     def answer(self) -> Answer:
         """Return the best answer that is found."""
-        refuse_pairs(self._list_ideas())
+        refuse_pairs(self.asked.list_ideas())
         pools = self._fill_pools()
-        machine = self.machine
+        first = self.asked.scenario()
+        machine = self.asked.machine
         if machine.penalties is not None:
             given = tuple(pool[0] for pool in pools)
-            machine = machine.check(self._join(self.scenario(self._given), given))
+            machine = machine.check(self.asked.join(first, given))
         best = self._search(pools, machine)
-        return self._finish(best, pools)
-
-    def _list_ideas(self) -> Iterator[str]:
-        yield from (lever.name for lever in self.levers)
-        yield from self.asked.kinds
-        if len(self.models) > 1:
-            yield "in turn"
-        if self.sizes:
-            yield "sizes"
-
-    @cached_property
-    def called(self) -> tuple[str, ...]:
-        """The names of the programs."""
-        if self.names is not None:
-            return check_names(self.names, len(self.models))
-        is_path = [isinstance(each, (str, os.PathLike)) for each in self.models]
-        paths = [
-            each if known else "program" for each, known in zip(self.models, is_path, strict=True)
-        ]
-        return name_programs(paths)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The machine that was asked for, with the least capacity of the files if it has none."""
-        asked = self.asked
-        limits = [loaded.problem.capacity for loaded in self._given]
-        known = [limit for limit in limits if limit is not None]
-        if asked.capacity is None and not asked.memories and known:
-            return replace(asked, capacity=min(known))
-        return asked
-
-    @cached_property
-    def _given(self) -> list[Loaded]:
-        """The programs as they are; of several sizes, at the largest."""
-        if not self.sizes:
-            return [_load(model) for model in self.models]
-        asked = Range.of(self.sizes, self.where)
-        largest = asked.points[int(asked.points.astype(float).prod(axis=1).argmax())].tolist()
-        return self._read_at(dict(zip(asked.names, largest, strict=True)))
-
-    def _read_at(self, dims: Mapping[str, int]) -> list[Loaded]:
-        return [_load(model, dims) for model in self.models]
+        return self._finish(best, pools, machine)
 
     def _fill_pools(self) -> list[list[Candidate]]:
         """Return by program what could be planned: itself first, and what the levers made."""
-        load = max(loaded.problem.max_load for loaded in self._given)
-        parallel = any(each.graph is not None and each.graph.has_streams for each in self._given)
-        goals = self.machine.list_goals(load, parallel=parallel)
-        knows_goal = bool(goals or self.machine.capacity or self.machine.memories)
-        for lever in self.levers:
+        load = max(loaded.problem.max_load for loaded in self.asked.given)
+        parallel = any(
+            each.graph is not None and each.graph.has_streams for each in self.asked.given
+        )
+        goals = self.asked.machine.list_goals(load, parallel=parallel)
+        knows_goal = bool(goals or self.asked.machine.capacity or self.asked.machine.memories)
+        for lever in self.asked.levers:
             if lever.needs_goal and not knows_goal:
                 raise MemplanError(
                     f"{lever.name} needs to know how much memory there is; give a capacity, or "
@@ -311,24 +227,24 @@ class _Question:
                 )
         limit = self.max_extra
         if limit is None:
-            limit = MAX_EXTRA if self.machine.capacity is None else inf
+            limit = MAX_EXTRA if self.asked.machine.capacity is None else inf
         aim = replace(
-            self.aim,
+            self.asked.aim,
             goals=goals,
-            in_place=any(lever.name == "in place" for lever in self.levers),
-            has_order=any(lever.name == "order" for lever in self.levers),
+            in_place=any(lever.name == "in place" for lever in self.asked.levers),
+            has_order=any(lever.name == "order" for lever in self.asked.levers),
             max_extra=limit,
-            seconds=lambda: self.budget.share(2).seconds,
+            seconds=lambda: self.asked.budget.share(2).seconds,
         )
         pools = []
-        for number, loaded in enumerate(self._given):
+        for number, loaded in enumerate(self.asked.given):
             beside = self._beside[number] if goals else 0
             less = [goal - beside for goal in goals if goal > beside]
             aim = replace(aim, goals=tuple(dict.fromkeys((*goals, *less))))
             writer = Plain(loaded) if self.writers is None else self.writers[number]
             given = writer.open()
             pool = [Candidate(given)]
-            for lever in self.levers:
+            for lever in self.asked.levers:
                 reason = lever.explain_refusal(given, writer)
                 if reason:
                     raise MemplanError(f"{lever.name}: {reason}")
@@ -353,94 +269,37 @@ class _Question:
     def _beside(self) -> list[int]:
         """By program: the bytes of others that are there whenever it runs, or may be."""
         found = [sum(self._kept) - each for each in self._kept]
-        for pair in find_pairs(self.called, self.overlap):
+        for pair in find_pairs(self.asked.called, self.asked.overlap):
             for one, other in (pair, pair[::-1]):
-                found[one] += self._given[other].problem.max_load - self._kept[other]
+                found[one] += self.asked.given[other].problem.max_load - self._kept[other]
         return found
 
     @cached_property
     def _kept(self) -> list[int]:
         """By program: the bytes that it keeps while others run, whatever the levers do."""
-        if len(self._given) == 1:
+        if len(self.asked.given) == 1:
             return [0]
-        named = list(zip(self.called, self._given, strict=True))
-        joint = self._in_turn.join(named, self.budget)
+        named = list(zip(self.asked.called, self.asked.given, strict=True))
+        joint = self.asked.in_turn.join(named, self.asked.budget)
         return [
             0 if loaded.in_place else sum(int(own.size[own.index(id)]) for id in ids)
-            for loaded, (_, own, ids) in zip(self._given, joint.programs, strict=True)
+            for loaded, (_, own, ids) in zip(self.asked.given, joint.programs, strict=True)
         ]
 
     def _named(self, number: int, candidate: Candidate) -> Candidate:
         """Return a candidate with what its plan has to keep to; its steps name the program."""
-        if len(self.models) > 1:
-            name = self.called[number]
+        if len(self.asked.models) > 1:
+            name = self.asked.called[number]
             steps = tuple(replace(step, program=name) for step in candidate.steps)
             candidate = replace(candidate, steps=steps)
-        loaded = self._constrain(number, candidate.variant.loaded)
+        loaded = self.asked.pin(number, candidate.variant.loaded)
         return replace(candidate, variant=replace(candidate.variant, loaded=loaded))
-
-    def _constrain(self, number: int, loaded: Loaded) -> Loaded:
-        """Return a program with what its plan has to keep to."""
-        if self.constrain is not None:
-            loaded = self.constrain(loaded)
-        begin = f"{self.called[number]}/" if len(self.models) > 1 else ""
-        mine = {id: at for id, at in self.pins.items() if id.startswith(begin)}
-        if not mine:
-            return loaded
-        pins = dict(find_pin(loaded, id.removeprefix(begin), at) for id, at in mine.items())
-        return replace(loaded, problem=loaded.problem.with_pins(pins))
-
-    def scenario(self, given: Sequence[Loaded]) -> Scenario:
-        """Return what runs when, at one size."""
-        if len(given) == 1 and not (self.keep or self.overlap):
-            return Once()
-        return self._in_turn
-
-    @cached_property
-    def _in_turn(self) -> InTurn:
-        words = {"threads": self.search.threads, "seed": self.search.seed}
-        is_compared = self.machine.is_arena and not self.sizes
-        return InTurn(self.keep, self.overlap, self.often, words, plan_first=is_compared)
-
-    def _join(self, inner: Scenario, chosen: Sequence[Candidate]) -> Joint:
-        loaded = [each.variant.loaded for each in chosen]
-        named = list(zip(self.called, loaded, strict=True))
-        if not self.sizes:
-            return inner.join(named, self.budget)
-        is_given = not any(each.steps for each in chosen)
-        is_free = not (self.pins or self.constrain)
-        plain = len(self.models) == 1 and is_given and is_free
-        nodes = {"nodes": NODES if self.nodes is None else self.nodes}
-        words = {**nodes, "threads": self.search.threads, "seed": self.search.seed}
-        return AtSizes(
-            self.sizes,
-            self.where,
-            lambda dims: self._replay(dims, chosen),
-            inner,
-            self.models[0] if plain else None,
-            self.read_all,
-            words,
-        ).join(named, self.budget)
-
-    def _replay(
-        self, dims: Mapping[str, int], chosen: Sequence[Candidate]
-    ) -> list[tuple[str, Loaded]]:
-        """Return the programs at other sizes, with the same done to them."""
-        found = []
-        for number, (loaded, candidate) in enumerate(zip(self._read_at(dims), chosen, strict=True)):
-            for step in candidate.steps:
-                loaded = self._find_lever(step).redo(loaded, step)
-            found.append((self.called[number], self._constrain(number, loaded)))
-        return found
-
-    def _find_lever(self, step: Step) -> Lever:
-        return next(each for each in (*self.levers, *LEVERS) if each.name == step.lever)
 
     def _search(self, pools: list[list[Candidate]], machine: Machine) -> _Outcome:
         """Return the best choice of candidates."""
         known: dict[tuple[int, ...], _Outcome | None] = {}
         errors: list[PlanError] = []
-        inner = self.scenario(self._given)
+        inner = self.asked.scenario()
         count = prod(map(len, pools))
         is_small = count <= _MOST_CHOICES
         total = count if is_small else sum(map(len, pools))
@@ -450,8 +309,8 @@ class _Question:
                 chosen = tuple(pool[at] for pool, at in zip(pools, choice, strict=True))
                 left = max(1, total - len(known))
                 try:
-                    joint = self._join(inner, chosen)
-                    placed = machine.place(joint, self.budget, left, self.search)
+                    joint = self.asked.join(inner, chosen)
+                    placed = machine.place(joint, self.asked.budget, left, self.asked.search)
                     known[choice] = _Outcome(self._rank(placed, chosen), chosen, joint, placed)
                 except PlanError as error:
                     errors.append(error)
@@ -499,15 +358,19 @@ class _Question:
         """Return what is compared, the least first: what fits, then the axes, then work."""
         extra = sum(each.extra for each in chosen)
         found = [inf if axis.found is None else float(axis.found) for axis in placed.axes]
-        limit = self.machine.capacity
-        if self.machine.is_arena and limit is not None and self.search.objective is None:
+        limit = self.asked.machine.capacity
+        if (
+            self.asked.machine.is_arena
+            and limit is not None
+            and self.asked.search.objective is None
+        ):
             return (max(0.0, found[0] - limit), extra, *found)
         return (*found, extra)
 
     def _is_enough(self, best: _Outcome) -> bool:
         """Whether nothing can be better: it fits, and nothing was repeated for it."""
-        limit, first = self.machine.capacity, best.placed.axes[0].found
-        asks_fit = self.machine.is_arena and self.search.objective is None
+        limit, first = self.asked.machine.capacity, best.placed.axes[0].found
+        asks_fit = self.asked.machine.is_arena and self.asked.search.objective is None
         is_free = not any(each.extra for each in best.chosen)
         return asks_fit and limit is not None and first is not None and first <= limit and is_free
 
@@ -521,9 +384,9 @@ class _Question:
 
     def _is_proved(self, pools: list[list[Candidate]]) -> bool:
         """Whether what has no plan has none whatever the levers do."""
-        limit = self.machine.capacity
-        is_below = self.machine.is_arena and limit is not None and not self.sizes
-        return not self.levers or (is_below and self._find_bound(pools) > (limit or 0))
+        limit = self.asked.machine.capacity
+        is_below = self.asked.machine.is_arena and limit is not None and not self.asked.sizes
+        return not self.asked.levers or (is_below and self._find_bound(pools) > (limit or 0))
 
     def _weaken(self, part: Part, pools: list[list[Candidate]]) -> Part:
         """Return a part that says no more than what is proved of all that the levers can do."""
@@ -541,22 +404,22 @@ class _Question:
             ),
         )
 
-    def _finish(self, best: _Outcome, pools: list[list[Candidate]]) -> Answer:
+    def _finish(self, best: _Outcome, pools: list[list[Candidate]], machine: Machine) -> Answer:
         """Return the answer, which the referee accepts."""
         joint, placed, chosen = best.joint, best.placed, best.chosen
         parts = placed.parts or tuple(
             part for place in placed.places for part in joint.split(*place)
         )
-        by_program = dict(zip(self.called, chosen, strict=True))
+        by_program = dict(zip(self.asked.called, chosen, strict=True))
         parts = tuple(
             self._weaken(_with_order(part, by_program.get(part.program)), pools) for part in parts
         )
         notes = dict.fromkeys((*joint.notes, *placed.notes))
         joined = joint.claims if placed.parts else joint.list_claims(parts)
         claims: list[Claim] = [*placed.claims, *joined]
-        for candidate, loaded in zip(chosen, self._given, strict=True):
+        for candidate, loaded in zip(chosen, self.asked.given, strict=True):
             for step in candidate.steps:
-                claims += self._find_lever(step).list_claims(loaded, step, self.aim)
+                claims += self.asked.find_lever(step).list_claims(loaded, step, self.asked.aim)
         answer = Answer(
             parts,
             self._list_axes(best, pools),
@@ -564,8 +427,10 @@ class _Question:
             tuple(notes),
             tuple(claims),
             tuple(each.variant.loaded for each in chosen),
-            self.machine.capacity,
+            self.asked.machine.capacity,
             facts=list_facts(claims),
+            stretches=getattr(placed.detail, "stretches", ()),
+            question=describe_question(self.asked, machine),
         )
         answer.verify()
         return answer
@@ -574,16 +439,18 @@ class _Question:
         self, chosen: Sequence[Candidate], pools: list[list[Candidate]]
     ) -> Iterator[Step]:
         """Yield what each lever did to each program, with what it found for scripts."""
-        for candidate, pool in zip(chosen, pools, strict=True):
+        several = len(pools) > 1
+        for name, candidate, pool in zip(self.asked.called, chosen, pools, strict=True):
             for step in candidate.steps:
                 yield replace(step, facts=summarise_change(step.change))
-            yield from self._list_untaken(candidate, pool)
+            for step in self._list_untaken(candidate, pool):
+                yield replace(step, program=name if several else "")
 
     def _list_untaken(self, chosen: Candidate, pool: list[Candidate]) -> Iterator[Step]:
         """Yield what levers found that was not taken, or why they found nothing."""
         taken = {step.lever for step in chosen.steps}
         found = {step.lever: step for each in reversed(pool) for step in each.steps}
-        for lever in self.levers:
+        for lever in self.asked.levers:
             if lever.name in found and lever.name not in taken:
                 other = found[lever.name]
                 facts = summarise_change(other.change)
@@ -597,9 +464,9 @@ class _Question:
     def _list_axes(self, best: _Outcome, pools: list[list[Candidate]]) -> tuple[Axis, ...]:
         """Return what was minimised; with levers, a bound has to be of all that they can do."""
         axes = [*best.placed.axes, *best.joint.axes]
-        if self.levers:
+        if self.asked.levers:
             axes = [replace(axis, scope=axis.scope or _CHOSEN) for axis in axes]
-            if self.machine.is_arena and not self.sizes:
+            if self.asked.machine.is_arena and not self.asked.sizes:
                 axes[0] = replace(axes[0], bound=self._find_bound(pools), scope="")
         if any(each.extra for pool in pools for each in pool):
             extra = sum(each.extra for each in best.chosen)
@@ -609,21 +476,11 @@ class _Question:
     def _find_bound(self, pools: list[list[Candidate]]) -> int:
         """Return what no program that the levers make goes below, with what others keep."""
         return max(
-            min(lever.find_bound(pool[0].variant, pool) for lever in self.levers)
+            min(lever.find_bound(pool[0].variant, pool) for lever in self.asked.levers)
             + sum(self._kept)
             - kept
             for pool, kept in zip(pools, self._kept, strict=True)
         )
-
-
-def _load(model: Model, dims: Mapping[str, int] | None = None) -> Loaded:
-    """Return a program, at some sizes if these are given."""
-    if dims is not None and callable(model) and not hasattr(model, "graph_signature"):
-        made = model(**dims)
-        return made if isinstance(made, Loaded) else of_problem(problem_of(made))
-    if isinstance(model, (str, os.PathLike)):
-        return load_model(model, dims=dims, pins=dims is None)
-    return load_model(model)
 
 
 def _with_order(part: Part, candidate: Candidate | None) -> Part:
