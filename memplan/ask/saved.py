@@ -34,7 +34,7 @@ from memplan.formats._fields import Fields, dumps, join, lines
 from memplan.formats.json import read_plan, read_problem, write_plan, write_problem
 from memplan.memories import Memory, Stretch
 
-__all__ = ["describe_question", "load_answer", "read_machine", "save_answer"]
+__all__ = ["describe_question", "load_answer", "read_machine", "save_answer", "write_answer"]
 
 VERSION: Final = 1
 
@@ -66,7 +66,25 @@ _MACHINE: Final = (
 
 
 def save_answer(answer: Answer, path: str | os.PathLike[str]) -> None:
-    """Write an answer, or nothing; see `memplan.Answer.save`."""
+    """Write an answer as JSON, completely or not at all.
+
+    Parameters
+    ----------
+    answer
+        What `memplan.plan` returned.
+    path
+        The file.
+
+    Raises
+    ------
+    MemplanError
+        If it cannot be written.
+    """
+    write_text(path, write_answer(answer))
+
+
+def write_answer(answer: Answer) -> str:
+    """Format an answer; a `MemplanError` says that JSON does not have what it says."""
     head = {
         "memplan": {"kind": "answer", "version": VERSION},
         "status": str(answer.status),
@@ -96,7 +114,7 @@ def save_answer(answer: Answer, path: str | os.PathLike[str]) -> None:
     }
     try:
         parts = [f"{dumps(key)}: {dumps(value)}" for key, value in head.items()]
-        write_text(path, join([*parts, *(lines(key, value) for key, value in rows.items())]))
+        return join([*parts, *(lines(key, value) for key, value in rows.items())])
     except (TypeError, ValueError) as error:
         raise MemplanError(f"JSON cannot store this answer: {error}") from None
 
