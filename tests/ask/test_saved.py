@@ -82,7 +82,10 @@ def list_lies(document: dict[str, Any]) -> Iterator[Change]:
                 yield where, part["plan"]["peak"]
             yield ("parts", at, "problem", "buffers", row, "end"), known[row]["end"] + 1
     for at, step in enumerate(document["steps"]):
+        if not step["taken"]:  # only words about what was not done
+            continue
         yield ("steps", at), GONE
+        yield ("steps", at, "taken"), False
         for key, value in step["data"].items():
             yield ("steps", at, "data", key), value[::-1][:-1] if isinstance(value, list) else None
     for at in range(len(document["stretches"])):
