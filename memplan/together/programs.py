@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from memplan.base.errors import MemplanError, listed, quoted
+from memplan.base.errors import MemplanError, PlanError, listed, quoted
 from memplan.graph.states import State, add_states, find_states
 from memplan.planning import Planned
 from memplan.problem import Problem
@@ -107,6 +107,7 @@ def _find_kept(
 def _find_rows(planned: Planned, name: str) -> list[int]:
     """Return the rows of a tensor, of a buffer, or of all tensors of a kind."""
     problem = planned.problem
+    _refuse_overwritten(planned, name)
     if name in problem.ids:
         return [problem.index(name)]
     return [
@@ -114,6 +115,25 @@ def _find_rows(planned: Planned, name: str) -> list[int]:
         for row, label in enumerate(planned.loaded.labels)
         if name in label.tensors or (name in _KINDS and f"{label.kind}s" == name)
     ]
+
+
+def _refuse_overwritten(planned: Planned, name: str) -> None:
+    """Refuse to keep what an operator writes its result over in this layout."""
+    layout = planned.loaded.layout
+    if layout is None or not planned.loaded.in_place:
+        return
+    graph = layout.graph
+    over = {target for each in graph.walk() for _, target in each.in_place}
+    for row in layout.rows:
+        storage = layout.storages[row]
+        for at, tensor in enumerate(storage.tensors):
+            known = graph.tensors[tensor]
+            is_kept = name == known.name or (name in _KINDS and f"{known.kind}s" == name)
+            if is_kept and over & set(storage.tensors[at + 1 :]):
+                raise PlanError(
+                    f"{quoted(known.name)} cannot be kept, as an operator writes over it; plan "
+                    "without writes over inputs"
+                )
 
 
 def _find_states(planned: Planned) -> tuple[State, ...]:

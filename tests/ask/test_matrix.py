@@ -9,11 +9,22 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
-from asked import BURSTS, LEVERS, PARALLEL, PLAIN, SIZES, Question, draw_sketch, meet
+from asked import (
+    BURSTS,
+    LEVERS,
+    PARALLEL,
+    PLAIN,
+    RESIDUAL,
+    SIZES,
+    Question,
+    Sketch,
+    draw_sketch,
+    meet,
+)
 from placed import ClobberedError, change_as, run_answer
 from rounds import rounds
 
@@ -260,3 +271,20 @@ def compare_drawn(pair: tuple[str, str], seed: int) -> None:
         return
     if all(part.plan.has_offsets for part in answer):
         compare(question)
+
+
+def test_what_is_kept_is_not_written_over() -> None:
+    """Tests a kept tensor over which an operator could write its result."""
+    names = ("x", "a", "b", "c", "y")
+    chain = [((one,), (other,), 0) for one, other in pairwise(names)]
+    first = Sketch("one", dict(zip(names, (1, 8, 8, 8, 1), strict=True)), chain)
+    programs = {"one": first.at(), "two": RESIDUAL.at()}
+    kept = ["one:a"]
+    found = mp.plan([*programs.values()], names=[*programs], keep=kept, levers=["in place"])
+    left = {
+        name: change_as(each, [s for s in found.steps if s.taken and s.program == name])
+        for name, each in programs.items()
+    }
+    run_answer(found, left, Random(0), kept={"one": ["a"]}, runs=12)
+    with pytest.raises(mp.PlanError, match="cannot be kept"):
+        mp.plan_together([*programs.values()], names=[*programs], keep=kept, in_place=True)
