@@ -11,6 +11,7 @@ is such an offset too: the distance of its array from the arena, and the place i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,154 +39,6 @@ __all__ = ["HoleError", "house_in_tflm", "make_hole", "make_planner"]
 _ALIGNED: Final = 16  # TFLM's arena
 _STRIDE: Final = 1 << 40  # between memories, where all of them are one range of addresses
 _PREPARING: Final = 256  # bytes for a buffer at the bottom of the arena, while TFLM prepares it
-
-_HEADER: Final = """\
-/* Where the buffers of {model} lie in {count} memories, for TensorFlow Lite Micro; by memplan.
- *
-{arrays}
- *   static {class_} planner({arguments});
- *   tflite::MicroInterpreter interpreter(
- *       model, resolver,
- *       tflite::MicroAllocator::Create({first}, sizeof {first}, &planner));
- *
- * AllocateTensors fails for another model, and for kernels that need more scratch than
- * {kernels}, for which this was planned.
- */
-#ifndef {guard}
-#define {guard}
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "tensorflow/lite/micro/compatibility.h"
-#include "tensorflow/lite/micro/memory_planner/micro_memory_planner.h"
-#include "tensorflow/lite/micro/micro_log.h"
-
-{constants}
-
-class {class_} final : public tflite::MicroMemoryPlanner {{
- public:
-  /* The first array is the arena of TFLM. All are aligned to {aligned} bytes. */
-  {class_}({parameters}) : bases_{{{members}}} {{}}
-
-  TfLiteStatus AddBuffer(int size, int first_time_used, int last_time_used) override {{
-    const Buffer* const planned = added_ < kCount ? &buffers()[added_] : nullptr;
-    if (planned == nullptr || size > planned->size || first_time_used < planned->first ||
-        last_time_used > planned->last) {{
-      MicroPrintf("memplan: buffer %d with %d bytes is not as planned", added_, size);
-      return kTfLiteError;
-    }}
-    ++added_;
-    return kTfLiteOk;
-  }}
-
-  TfLiteStatus GetOffsetForBuffer(int buffer_index, int* offset) override {{
-    if (added_ != kCount || buffer_index < 0 || buffer_index >= kCount) {{
-      MicroPrintf("memplan: %d buffers were planned, not %d", static_cast<int>(kCount), added_);
-      return kTfLiteError;
-    }}
-    const Buffer& buffer = buffers()[buffer_index];
-    const uintptr_t place = bases_[buffer.memory] + static_cast<uintptr_t>(buffer.offset);
-    const intptr_t distance = static_cast<intptr_t>(place - bases_[0]);
-    *offset = static_cast<int>(distance);
-    if (*offset != distance || (bases_[0] | bases_[buffer.memory]) % {aligned} != 0) {{
-      MicroPrintf("memplan: an array is not aligned, or 2 GiB away from another one");
-      return kTfLiteError;
-    }}
-    return kTfLiteOk;
-  }}
-
-  /* Bytes of the arena; TFLM takes what is behind them for what it keeps. */
-  size_t GetMaximumMemorySize() override {{ return {upper}_BYTES_{first_name}; }}
-  int GetBufferCount() override {{ return added_; }}
-  bool preserves_all_tensors() const override {{ return false; }}
-
- private:
-  struct Buffer {{
-    int32_t size, first, last, memory, offset;
-  }};
-  enum : int {{ kCount = {buffers} }};
-
-  static const Buffer* buffers() {{
-    static const Buffer all[] = {{
-{rows}
-    }};
-    return all;
-  }}
-
-  const uintptr_t bases_[{count}];
-  int added_ = 0;
-
-  TF_LITE_REMOVE_VIRTUAL_DELETE
-}};
-
-#endif /* {guard} */
-"""
-
-
-_HOLE: Final = """\
-/* {model} in one arena that spans {count} memories, for TensorFlow Lite Micro; by memplan.
- *
- *   static {class_} planner;
- *   tflite::MicroInterpreter interpreter(
- *       model, resolver,
- *       tflite::MicroAllocator::Create(
- *           reinterpret_cast<uint8_t*>({upper}_ARENA), {upper}_ARENA_BYTES, &planner));
- *
- * TFLM places kernel scratch itself, and nothing between the memories.
- */
-#ifndef {guard}
-#define {guard}
-
-#include <stdint.h>
-
-#include "tensorflow/lite/micro/compatibility.h"
-#include "tensorflow/lite/micro/memory_planner/greedy_memory_planner.h"
-
-/* From the lowest memory to the end of the highest one, where TFLM keeps its structs. */
-#define {upper}_ARENA {lowest:#x}u
-#define {upper}_ARENA_BYTES {span}u
-
-class {class_} final : public tflite::GreedyMemoryPlanner {{
- public:
-  /* TFLM offers all of the arena for the books of the planner, and only what is below the first
-   * hole is memory. Each hole is a buffer that is always there. */
-  TfLiteStatus Init(unsigned char* scratch_buffer, int scratch_buffer_size) override {{
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(scratch_buffer);
-    const uintptr_t end = {upper}_ARENA + hole_at(0).offset;
-    if (begin < {upper}_ARENA || begin >= end) return kTfLiteError;
-    const int room = static_cast<int>(end - begin);
-    const int size = scratch_buffer_size < room ? scratch_buffer_size : room;
-    if (tflite::GreedyMemoryPlanner::Init(scratch_buffer, size) != kTfLiteOk) return kTfLiteError;
-    for (int at = 0; at < kCount; ++at) {{
-      const Hole hole = hole_at(at);
-      if (AddBuffer(hole.size, 0, INT32_MAX, hole.offset) != kTfLiteOk) return kTfLiteError;
-    }}
-    return kTfLiteOk;
-  }}
-
-  int GetBufferCount() override {{ return tflite::GreedyMemoryPlanner::GetBufferCount() - kCount; }}
-
-  TfLiteStatus GetOffsetForBuffer(int buffer_index, int* offset) override {{
-    return tflite::GreedyMemoryPlanner::GetOffsetForBuffer(buffer_index + kCount, offset);
-  }}
-
- private:
-  struct Hole {{
-    int32_t offset, size;
-  }};
-  enum : int {{ kCount = {holes} }};
-
-  static Hole hole_at(int at) {{
-    static const Hole all[] = {{{rows}}};
-    return all[at];
-  }}
-
-  TF_LITE_REMOVE_VIRTUAL_DELETE
-}};
-
-#endif /* {guard} */
-"""
 
 
 class HoleError(MemplanError):
@@ -238,7 +91,8 @@ def make_planner(
         whole = max(round_up(used[0]) + beside.bytes, beside.least)
         more = f" + what TFLM keeps for {listed(beside.unknown, quote=False)}"
         lengths[0] = f"{round_up(whole)}{more * bool(beside.unknown)}"
-    return _HEADER.format(
+    return _fill(
+        "planner.h.in",
         model=escape_comment(Path(model.name).name),
         count=len(names),
         arrays="\n".join(
@@ -251,7 +105,7 @@ def make_planner(
         guard=f"{upper}_MEMORIES_H_",
         upper=upper,
         kernels="the reference kernels" if board is None else f"those of {board}",
-        class_=_name_class(upper),
+        **{"class": _name_class(upper)},
         constants="\n".join(
             f"#define {size} {max(1, bytes_)}u" for size, bytes_ in zip(sizes, used, strict=True)
         ),
@@ -299,13 +153,14 @@ def make_hole(data: bytes, model: Model, found: Assigned, name: str, end: int) -
             else "there is no hole: the memories are one range of addresses"
         )
     upper = make_prefix(name)
-    text = _HOLE.format(
+    text = _fill(
+        "hole.h.in",
         model=escape_comment(Path(model.name).name),
         count=len(memories),
         guard=f"{upper}_MEMORIES_H_",
         upper=upper,
-        class_=_name_class(upper),
-        lowest=lowest,
+        **{"class": _name_class(upper)},
+        lowest=f"{lowest:#x}",
         span=end - lowest,
         holes=len(holes),
         rows=", ".join(f"{{{at}, {size}}}" for at, size in holes),
@@ -318,6 +173,12 @@ def _layout_of(found: Assigned) -> Layout:
     assert found.loaded is not None
     assert found.loaded.layout is not None
     return found.loaded.layout
+
+
+def _fill(template: str, **words: object) -> str:
+    """Return a header: a template of this folder with words in place of their names."""
+    text = Path(__file__).with_name(template).read_text()
+    return re.sub(r"@(\w+)@", lambda found: str(words[found[1]]), text)
 
 
 def _name_class(upper: str) -> str:
