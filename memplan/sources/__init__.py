@@ -25,6 +25,7 @@ from memplan.sources.loaded import (
     of_problem,
 )
 from memplan.sources.options import Options
+from memplan.sources.recognise import is_ours, is_table
 from memplan.sources.registry import find_others, find_source, list_sources
 
 if TYPE_CHECKING:
@@ -227,11 +228,12 @@ def detect(path: str | os.PathLike[str]) -> str:
     path = Path(path)
     with reading(path):
         head = b"" if path.is_dir() else read_bytes(path, _HEAD)
+    if is_table(head):  # the most common file loads no reader of others
+        return "csv"
     for name, source in list_sources().items():
         if import_module(source.module).matches(head, path):
             return name
     from memplan.sources import foreign
-    from memplan.sources.recognise import is_ours
 
     if not is_ours(head):
         for name, source in find_others().items():
@@ -245,8 +247,9 @@ def detect(path: str | os.PathLike[str]) -> str:
     if not head:
         raise FormatError(str(path), "the file is empty")
     if b"\0" in head:
-        known = [source.binary for source in list_sources().values() if source.binary]
-        listing = f"{', '.join(known[:-1])} and {known[-1]}"
+        *others, onnx = (source.binary for source in list_sources().values() if source.binary)
+        *known, last = onnx, *others
+        listing = f"{', '.join(known)} and {last}"
         message = f"this is a binary file of an unknown format; memplan reads {listing}"
         raise FormatError(str(path), message)
     text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")

@@ -20,6 +20,7 @@ __all__ = [
     "holds",
     "is_archive_with",
     "is_ours",
+    "is_table",
     "is_text",
     "mentions",
     "starts_with",
@@ -81,10 +82,18 @@ COMMENTS: Final = r"(?:<!--(?:(?!-->)(?s:.))*-->\s*)*"
 
 def is_ours(head: bytes) -> bool:
     """Return whether text may be CSV or JSON of ours, which may have anything in its names."""
-    text = head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
-    rows = (line for line in text.splitlines() if line.strip() and line[0] != "#")
+    return formats.is_json(_decode(head)) or is_table(head)
+
+
+def is_table(head: bytes) -> bool:
+    """Return whether text begins with the header of a problem in CSV."""
+    rows = (line for line in _decode(head).splitlines() if line.strip() and line[0] != "#")
     header = re.split(r"[,;\t]", next(rows, ""))
-    return formats.is_json(text) or is_header(name.strip(' "') for name in header)
+    return is_header(name.strip(' "') for name in header)
+
+
+def _decode(head: bytes) -> str:
+    return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
 
 
 def mentions(pattern: str) -> Matches:

@@ -104,7 +104,7 @@ def test_files_of_extensions_are_not_recognised(tmp_path: Path) -> None:
         assert complained.startswith("memplan: ")
         assert "Traceback" not in complained
         assert "XLA" not in complained
-    assert "unknown format; memplan reads TFLite, torch.export and ONNX" in answers[0][2]
+    assert "unknown format; memplan reads ONNX, TFLite and torch.export" in answers[0][2]
 
 
 def test_nothing_else_imports_an_extension() -> None:

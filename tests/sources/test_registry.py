@@ -105,6 +105,20 @@ def test_a_writer_of_another_package_is_chosen_by_suffix(monkeypatch: pytest.Mon
     assert asked == ["memplan.writers"] * 2
 
 
+def test_a_table_loads_no_reader() -> None:
+    """Tests that a problem in CSV does not wait for the readers of models."""
+    program = """
+import sys
+import memplan
+
+memplan.load("examples/five.csv")
+readers = ("memplan.runtimes", "memplan.extensions.")
+print([name for name in sys.modules if name.startswith(readers) and not name.endswith(".sources")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_our_files_ask_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests every format of ours: looking entry points up takes a tenth of a second."""
     monkeypatch.setattr(registry, "_load_all", lambda group: pytest.fail(group))
