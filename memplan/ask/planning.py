@@ -29,6 +29,7 @@ from memplan.base.errors import (
     PlanError,
     ProblemError,
 )
+from memplan.base.notes import Code, Note
 from memplan.envelopes.ranges import Values
 from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
 from memplan.planning import SharedBudget
@@ -407,6 +408,14 @@ class _Search:
             ),
         )
 
+    def _settle_notes(self, joint: Joint, machine: Machine) -> Iterator[Note]:
+        """Yield the notes of the programs, without that on one arena if blocks keep the limit."""
+        hosts = [each.block_limit for each in self.asked.given if each.block_limit is not None]
+        is_kept = machine.block is not None and machine.block <= min(hosts, default=0)
+        for note in joint.notes:
+            if note.code is not Code.BLOCK_LIMIT or not is_kept:
+                yield note
+
     def _finish(self, best: _Outcome, pools: list[list[Candidate]], machine: Machine) -> Answer:
         """Return the answer, which the referee accepts."""
         joint, placed, chosen = best.joint, best.placed, best.chosen
@@ -417,7 +426,7 @@ class _Search:
         parts = tuple(
             self._weaken(_with_order(part, by_program.get(part.program)), pools) for part in parts
         )
-        notes = dict.fromkeys((*joint.notes, *placed.notes))
+        notes = dict.fromkeys((*self._settle_notes(joint, machine), *placed.notes))
         joined = joint.claims if placed.parts else joint.list_claims(parts)
         claims: list[Claim] = [*placed.claims, *joined]
         for candidate, loaded in zip(chosen, self.asked.given, strict=True):
