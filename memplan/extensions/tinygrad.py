@@ -24,13 +24,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from memplan import solve
 from memplan.base.errors import MemplanError
 from memplan.base.extras import require
 from memplan.base.notes import Code, Note
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
-from memplan.solvers import solve
 
 __all__ = ["Arena", "Planned", "place_by_host", "planning"]
 

@@ -21,7 +21,6 @@ from memplan.memories import Assigned, Memory, assign
 from memplan.pipeline import Arranged, Plain, arrange
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
-from memplan.view.words import assigned
 
 pytestmark = pytest.mark.slow
 
@@ -564,7 +563,7 @@ def test_a_program_runs_in_two_banks(
     assert torch.equal(run(ours, inputs), run(whole, inputs))
     (planned,) = found
     counted = count_bytes(ours)[1:]
-    assert counted == assigned.count_bytes(planned)
+    assert counted == planned.count_bytes()
     assert planned.traffic == sum(counted[0]) + 10 * sum(counted[1])
     theirs = compiled(model, inputs, MemoryPlanningAlgorithmSuite([banked.BankedGreedy(target)]))
     assert sum(counted[1]) <= sum(count_bytes(theirs)[2])

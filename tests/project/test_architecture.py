@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import structure
 
+import memplan
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "memplan"
 LAB = ROOT / "lab" / "memplan_lab"
@@ -72,7 +74,8 @@ def test_a_room_imports_only_what_it_may(file: Path) -> None:
     room = room_of(file)
     assert room in MAY_IMPORT, f"{room} has no row in docs/architecture.md"
     drawn = {"view"} if file.relative_to(PACKAGE).as_posix() in DRAWN_BY else set()
-    assert rooms_imported(file) <= MAY_IMPORT[room] | {room} | drawn
+    public = {*memplan.__all__} if room == "extensions" else set()
+    assert rooms_imported(file) - public <= MAY_IMPORT[room] | {room} | drawn
     assert not rooms_imported(file, "memplan_lab")
 
 
@@ -119,6 +122,38 @@ def test_what_draws_is_imported_by_the_methods_that_do(file: str) -> None:
     modules = [node.module or "" for node in top if isinstance(node, ast.ImportFrom)]
     assert [module for module in modules if module.startswith("memplan.")]  # these are the imports
     assert not [module for module in modules if module.startswith("memplan.view")]
+
+
+# What extensions import beside `memplan` itself (docs/extending.md): of these rooms and modules no
+# private names, and the two that run in PyTorch its runtime, the two of searches the native doors.
+DOORS = ("base", "problem", "graph", "referee", "sources", "levers.writers", "solvers.registry")
+OWN_DOORS = {
+    "slab": ("runtimes.torch",),
+    "streams": ("runtimes.torch",),
+    "published": ("solvers.native", "_published"),
+    "minimalloc": ("_core",),
+}
+
+
+@pytest.mark.parametrize(
+    "file", files(PACKAGE / "extensions"), ids=lambda file: str(file.relative_to(PACKAGE))
+)
+def test_an_extension_imports_public_names(file: Path) -> None:
+    """Tests that no extension needs what may change without notice, nor another extension."""
+    own = room_of(file, PACKAGE / "extensions")
+    doors = (*DOORS, *OWN_DOORS.get(own, ()), f"extensions.{own}")
+    for node in structure.imports_of(file):
+        if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] != "memplan":
+            continue
+        names = [each.name for each in node.names]
+        if node.module == "memplan":
+            assert {*names} <= {*memplan.__all__, *OWN_DOORS.get(own, ())}, names
+            continue
+        module = (node.module or "").removeprefix("memplan.")
+        for full in (f"{module}.{name}." for name in names):
+            assert any(full.startswith(f"{door}.") for door in doors), full
+        assert own in module or not any(part.startswith("_") for part in module.split(".")), module
+        assert own in module or not any(name.startswith("_") for name in names), names
 
 
 def test_few_files_know_the_native_module() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from memplan import Arranged, Memory, arrange
 from memplan.base.errors import GraphError, MemplanError, quoted, shown
 from memplan.base.extras import require
 from memplan.extensions.executorch.pools import (
@@ -22,8 +23,7 @@ from memplan.extensions.executorch.pools import (
     Spec,
     plan_memories,
 )
-from memplan.memories import Memory
-from memplan.pipeline import Arranged, Plain, Writer, arrange
+from memplan.levers.writers import Plain, Writer
 from memplan.problem import Problem
 from memplan.sources import of_problem
 

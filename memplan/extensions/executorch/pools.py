@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
+from memplan import Arranged, Memory, assign
 from memplan.base.errors import GraphError, quoted
-from memplan.memories import Memory, assign
-from memplan.pipeline import Arranged, Plain, Writer
+from memplan.levers.writers import Plain, Writer
 from memplan.problem import Problem
 from memplan.sources import of_problem
 

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from memplan import solve
 from memplan.base.errors import FamilyError, MemplanError, listed, quoted
 from memplan.extensions.slab.family import Family, Point
 from memplan.extensions.slab.slab import Slab, Statistics
@@ -29,7 +30,6 @@ from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.problem.trace import Trace
 from memplan.runtimes.torch.record.recorder import Recording, make_arguments, record
-from memplan.solvers import solve
 
 __all__ = ["Batches"]
 
