@@ -7,11 +7,11 @@ run again, and bands, come last, with as little repeated work as fits.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from memplan.base.errors import MemplanError, quoted
 from memplan.base.files import write_files
@@ -19,16 +19,18 @@ from memplan.base.notes import Note
 from memplan.base.sizes import parse_size
 from memplan.memories import Memory
 from memplan.memories.accesses import Times
-from memplan.pipeline import Arranged, Writer, arrange
+from memplan.pipeline import Arranged, Variant, Writer, Written, arrange
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.runtimes.choosing import choose_writer
 from memplan.runtimes.memories import Housed, house
 from memplan.runtimes.tflm.read.boards import Board, find_board
-from memplan.solvers.stopping import stoppable
+from memplan.solvers.stopping import is_stopped, stoppable
 from memplan.sources import Loaded, detect, load
 from memplan.sources.options import Options
 
 __all__ = ["FittedMemories", "find_fit", "fit", "fit_memories"]
+
+_MOST_POINTS: Final = 8  # of the frontier of bands that are assigned to several memories
 
 
 def fit(
@@ -158,11 +160,26 @@ class FittedMemories:
         What is where, and the files of its runtime; `None` if the fastest memory is enough.
     files
         What was made, by the name of a file.
+    variant
+        The program that lies in several memories; `None` in one.
+    extra
+        The work that was added to it, as a share of that of the program.
     """
 
     alone: Arranged
     housed: Housed | None
     files: Mapping[str, bytes]
+    variant: Variant | None = None
+    extra: float = 0.0
+
+    @property
+    def change(self) -> str:
+        """What was done to the program for several memories, in words; empty if nothing."""
+        made = self.variant
+        if made is None:
+            return ""
+        ways = {"bands": made.cut, "re-runs": made.again, "another order": made.order}
+        return next((words for words, change in ways.items() if change is not None), "")
 
     @property
     def interrupted(self) -> bool:
@@ -195,8 +212,8 @@ def fit_memories(
     """Make a program fit into several memories, with as little traffic in slow ones as possible.
 
     If the fastest memory alone is enough, with at most `max_extra` more work, nothing else is used.
-    Otherwise what costs no work (an order, writes over inputs) is kept where it helps, and buffers
-    are assigned to all memories.
+    Otherwise all that the levers made of the program (orders, re-runs, bands; within `max_extra`)
+    is assigned to all memories: the least traffic counts, and then the least work.
 
     Parameters
     ----------
@@ -230,12 +247,13 @@ def fit_memories(
         Options(dims=dict(dims or {}), board=place),
         allow_refused=allow_refused,
     )
+    limit = MAX_EXTRA if max_extra is None else max_extra
     with stoppable():
         alone = _pull_levers(
             writer,
             fast.capacity,
             allow_inexact,
-            max_extra=MAX_EXTRA if max_extra is None else max_extra,
+            max_extra=limit,
             pure=pure,
             timeout=timeout,
             nodes=nodes,
@@ -245,23 +263,76 @@ def fit_memories(
                 alone.require_equal()
             suffix = ".tflite" if is_tflite else ".h"
             return FittedMemories(alone, None, {f"{name}{suffix}": alone.data})
-        # Offsets in the file are of one arena.
-        variants = [replace(alone.given, loaded=writer.bare(alone.given))]
-        if alone.plain.variant.order is not None:
-            variants.append(alone.plain.variant)
-        housed = house(
-            writer,
-            variants,
-            memories,
-            allowed,
-            name=name,
-            board=place,
-            reads=reads,
-            residency=residency,
-            timeout=timeout,
-            nodes=nodes,
-        )
-        return FittedMemories(alone, housed, housed.files)
+        asked: dict[str, Any] = {"reads": reads, "residency": residency, "timeout": timeout}
+        made: list[_House] = []
+        failed: list[MemplanError] = []
+        for variant, extra in _list_variants(writer, alone, limit):
+            try:
+                housed = house(
+                    writer, variant, memories, allowed, name=name, board=place, nodes=nodes, **asked
+                )
+            except MemplanError as error:  # such as what TFLM keeps for more operators
+                failed.append(error)
+            else:
+                made.append(_House(housed, variant, extra))
+            if is_stopped() and made:
+                break
+        if not made:
+            raise failed[0]
+        best = _choose(writer, alone.given, made, allow_inexact=allow_inexact)
+        return FittedMemories(alone, best.housed, best.housed.files, best.variant, best.extra)
+
+
+class _House(NamedTuple):
+    """A program in several memories, as a lever made it or as it was given."""
+
+    housed: Housed
+    variant: Variant
+    extra: float  # the work that was added, as a share of that of the program
+
+    @property
+    def repeats_work(self) -> bool:
+        """Whether it is in bands, or runs operators again."""
+        return self.variant.cut is not None or self.variant.again is not None
+
+
+def _list_variants(
+    writer: Writer, alone: Arranged, limit: float
+) -> Iterator[tuple[Variant, float]]:
+    """Yield what could lie in several memories, and its work: all that the levers can make.
+
+    That is the program, without the offsets of its file, which are of one arena; what was drafted
+    for the fastest memory alone; and some of the programs in bands, from the least work to the
+    least memory.
+    """
+    yield replace(alone.given, loaded=writer.bare(alone.given)), 0.0
+    seen, points = {id(alone.given)}, {draft.point for draft in alone.drafts}
+    for draft in alone.drafts:
+        if id(draft.variant) not in seen and draft.extra <= limit:
+            seen.add(id(draft.variant))
+            yield draft.variant, draft.extra
+    frontier = alone.frontier
+    if frontier is None:
+        return
+    left = [
+        point
+        for point in frontier.points[1:]
+        if point not in points and frontier.extra(point) <= limit
+    ]
+    step = max(1, -(-len(left) // _MOST_POINTS))
+    for point in left[::-1][::step]:
+        yield writer.put(alone.plain.variant, frontier.cut(point)), frontier.extra(point)
+
+
+def _choose(writer: Writer, given: Variant, made: list[_House], *, allow_inexact: bool) -> _House:
+    """Return what has the least traffic, then the least work, and the same outputs."""
+    for each in sorted(made, key=lambda one: (one.housed.found.traffic, one.extra)):
+        if allow_inexact or not (each.repeats_work and writer.has_runtime):
+            return each
+        compared = writer.compare(given, Written(each.variant.data, 0))
+        if compared is not None and not compared.difference:
+            return each
+    return made[0]
 
 
 def _take(model: Any, dims: Mapping[str, int] | None) -> Path | Loaded:

@@ -142,6 +142,7 @@ def _fit_memories(
 
         assigned = None if found.housed is None else summarise_assigned(found.housed.found)
         record = _summarise(found.alone, None) | {"assigned": assigned, "output": [*files]}
+        record |= {"assigned_change": found.change, "assigned_extra": round(found.extra, 6)}
         record["notes"] = [asdict(note) for note in found.notes]
         output.line(output.make_json(record))
     else:

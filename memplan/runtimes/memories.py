@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memplan.base.files import temporary_folder
 from memplan.base.notes import Note
 from memplan.memories import Assigned, Memory
 from memplan.memories.models import assign_layouts
@@ -14,6 +15,7 @@ from memplan.pipeline import Variant, Writer
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader
 from memplan.runtimes.tflm.read.boards import Board
+from memplan.sources.loaded import Beside
 
 __all__ = ["Housed", "house"]
 
@@ -32,7 +34,7 @@ class Housed:
 
 def house(
     writer: Writer,
-    variants: Sequence[Variant],
+    given: Variant,
     memories: Sequence[Memory],
     allowed: Allowed,
     *,
@@ -42,24 +44,29 @@ def house(
 ) -> Housed:
     """Assign a program to memories, and write it for its runtime, which has to be able to have it.
 
-    The writer is of TensorFlow Lite Micro, or of a program in C. Of the variants, which are the
-    program in one or more orders, the one with the least traffic counts. The name is that of the
-    files, without a suffix; the board is where a TFLite model will run, if the variants are read
-    for one. Other arguments are those of `memplan.assign`.
+    The writer is of TensorFlow Lite Micro, or of a program in C. The name is that of the files,
+    without a suffix; the board is where a TFLite model will run, if the program is read for one.
+    Other arguments are those of `memplan.assign`.
     """
     if isinstance(writer, CHeader):
-        made = [_house_in_c(each, memories, allowed, name=name, **asked) for each in variants]
-    else:
-        from memplan.runtimes.tflm.arena import find_beside
-        from memplan.runtimes.tflm.write.memories import house_in_tflm
+        return _house_in_c(given, memories, allowed, name=name, **asked)
+    from memplan.runtimes.tflm.write.memories import house_in_tflm
 
-        path = Path(writer.name)
-        beside = find_beside(path, board)
-        made = [
-            house_in_tflm(path, each, memories, allowed, beside, name=name, board=board, **asked)
-            for each in variants
-        ]
-    return min(made, key=lambda each: each.found.traffic)
+    path = Path(writer.name)
+    beside = _find_beside(path, given, board)
+    return house_in_tflm(path, given, memories, allowed, beside, name=name, board=board, **asked)
+
+
+def _find_beside(path: Path, given: Variant, board: Board | None) -> Beside:
+    """Return what TFLM keeps beside the tensors; it keeps more for operators that bands add."""
+    from memplan.runtimes.tflm.arena import find_beside
+
+    if given.cut is None:
+        return find_beside(path, board)
+    with temporary_folder(str(path)) as folder:
+        changed = Path(folder) / path.name
+        changed.write_bytes(given.data)
+        return find_beside(changed, board)
 
 
 def _house_in_c(
@@ -73,7 +80,11 @@ def _house_in_c(
     """Write a program as a header in C, with an array for each memory."""
     found = assign_layouts(given.loaded, memories, in_place=True, allowed=allowed, **asked)
     order = None if given.order is None else given.order.order
-    text = write_header(found.loaded or given.loaded, found, name=name, order=order)
+    if given.again is not None:
+        order = given.again.operators
+    text = write_header(
+        found.loaded or given.loaded, found, name=name, order=order, bands=given.cut
+    )
     return Housed(
         found, {f"{name}.h": text.encode()}, "a header in C with an array for each memory"
     )

@@ -54,8 +54,15 @@ def describe_memories(
         parts.append(Text(f"{enough}. No other memory is needed.", style=GOOD))
     else:
         least = exact(found.alone.arena)
+        changed = ""
+        if found.change:
+            work = f", {found.extra:.1%} more work" if found.extra else ""
+            changed = f" The program that is placed has {found.change}{work}."
         parts += [
-            Text(f"{name} alone is not enough: the least found needs {least}, and it has {limit}."),
+            Text(
+                f"{name} alone is not enough: the least found needs {least}, and it has {limit}."
+                f"{changed}"
+            ),
             Text(),
             Text(tell_both(found.housed.found), style=GOOD),
             Text(f"Its runtime gets {escape_sentence(found.housed.how)}."),

@@ -103,6 +103,33 @@ def test_the_planner_in_c(tmp_path: Path) -> None:
     require_planner(tmp_path, MOBILE, found, "net")
 
 
+@pytest.mark.slow
+def test_bands_save_traffic_of_a_slow_memory(tmp_path: Path) -> None:
+    """Tests that a program in bands is taken where less of it lies outside.
+
+    Its planner has a row for each request that TFLM makes for the model that was written. Pieces
+    lie at their places in the picture that joins them, as in one arena, where TFLM runs them.
+    """
+    pytest.importorskip("tflite_micro")
+    from memplan_lab.bench.int8_networks import mobilenet_v2
+
+    path = tmp_path / "net.tflite"
+    path.write_bytes(mobilenet_v2(64, width=0.35, classes=10))
+    memories = parse_memories(("sram=104KiB", "psram=1MiB"))
+    found = fit_memories(path, memories, {}, nodes=2000)
+    whole = fit_memories(path, memories, {}, nodes=2000, max_extra=0.0)
+    assert (found.change, 0 < found.extra <= 0.1, whole.extra) == ("bands", True, 0)
+    assert found.housed is not None
+    assert whole.housed is not None
+    found.housed.found.verify()
+    assert found.housed.found.traffic < whole.housed.found.traffic
+    model = parse(found.files["net.tflite"], "net.tflite")
+    row = re.compile(r"\{(-?\d+), (-?\d+), (-?\d+), \d+, \d+\}")
+    rows = row.findall(found.files["net_memories.h"].decode())
+    asked = [(each.size, each.first, each.last) for each in list_requests(model)]
+    assert [tuple(map(int, each)) for each in rows] == asked
+
+
 # Names that are one in C, that begin with a digit, and that only this library takes.
 ODD = ("a.b", "a-b", "a_b", "int", "0", "-0", "memory_0", "漢字")
 
