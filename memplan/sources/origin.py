@@ -10,6 +10,8 @@ __all__ = ["line_at", "line_in", "module_path"]
 # Tracebacks of Python: File "/home/me/model.py", line 41, in forward
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})', re.MULTILINE)
 # Tracebacks of TorchScript: /home/me/model.py(41): forward
+# PyTorch as it is installed, or built from its sources; a folder of the user may be called torch.
+_FRAMEWORK = re.compile(r"(^|/(site-packages|dist-packages|pytorch)/)torch/")
 _SCRIPT_FRAME = re.compile(r"^ *([^\n()]+\.py)\((\d{1,9})\): ", re.MULTILINE)
 
 
@@ -28,7 +30,7 @@ def line_in(stack: object) -> str:
     if not isinstance(stack, str):
         return ""
     frames = _FRAME.findall(stack)[::-1] or _SCRIPT_FRAME.findall(stack)
-    own = (frame for frame in frames if "torch" not in frame[0].replace("\\", "/").split("/"))
+    own = (frame for frame in frames if not _FRAMEWORK.search(frame[0].replace("\\", "/")))
     file, line = next(own, frames[0] if frames else ("", "0"))
     return line_at(file, int(line))
 

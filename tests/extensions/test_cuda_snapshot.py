@@ -17,7 +17,7 @@ from memplan import sources
 from memplan.analysis.inspection import inspect
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
-from memplan.extensions.cuda_snapshot import ALIGNMENT, matches, read
+from memplan.extensions.cuda_snapshot import matches, read
 from memplan.extensions.cuda_snapshot.plain_pickle import PickleError, load
 from memplan.graph import Kind
 from memplan.sources.loaded import Failure, Figure, Loaded
@@ -103,7 +103,7 @@ class TestTraces:
             "b7f064c000200_0": (1, 4, 300),
             "b7f064c000000_1": (3, 5, 50),
         }
-        assert result.problem.alignment.tolist() == [ALIGNMENT] * 3
+        assert result.problem.alignment.tolist() == [512] * 3
         assert [label.made_by for label in result.labels] == [
             "model.py:12 forward",
             "",
@@ -121,7 +121,7 @@ class TestTraces:
         assert result.address is not None
         assert result.address.tolist() == [A, B]
         assert result.scopes == ((("model.py:12 forward", 0),), ())
-        assert (result.planned.tolist(), result.alignment) == ([0, 1], ALIGNMENT)
+        assert (result.planned.tolist(), result.alignment) == ([0, 1], 512)
 
     def test_reserved(self, tmp_path: Path) -> None:
         """Tests that the most that was reserved is found from the end, through maps and frees."""
@@ -212,8 +212,8 @@ class TestTraces:
         result = loaded(tmp_path, snapshot(trace, segments=[segment(C, 2 * MB)]))
         assert lifetimes(result) == {"b7f064c000000_0": (0, 2, 3 * MB)}
         assert result.failures == (
-            Failure(1, 5 * MB, MB, 4 * MB, "model.py:12 forward", 512),
-            Failure(3, 7 * MB, 3 * MB, 2 * MB, alignment=512),
+            Failure(1, 5 * MB, MB, 4 * MB, "model.py:12 forward", 512, alignment=512),
+            Failure(3, 7 * MB, 3 * MB, 2 * MB, alignment=512, alignment=512),
         )
         (note,) = result.notes
         assert note.code is Code.OUT_OF_MEMORY

@@ -441,7 +441,7 @@ def test_wrong_arguments_are_refused() -> None:
         cuda.CudaSlab(plan, trace)
     with pytest.raises(MemplanError, match="slabs is 0"):
         cuda.CudaSlab(plan, trace, nn.Identity(), slabs=0)
-    with pytest.raises(MemplanError, match=r"call memplan\.runtime\.torch\.cuda\.install\(\)"):
+    with pytest.raises(MemplanError, match=r"call memplan\.extensions\.slab\.cuda\.install\(\)"):
         cuda.CudaSlab(plan, trace, nn.Identity())
     with pytest.raises(MemplanError, match='device is "tpu"; it must be one of cpu, cuda'):
         record(nn.Identity(), torch.ones(1), device="tpu")

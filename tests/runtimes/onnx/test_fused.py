@@ -26,6 +26,7 @@ from memplan.runtimes.onnx.measure import Held, find_shapes, measure_difference,
 from memplan.runtimes.onnx.read import fused as fusing
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.read.fused import fuse
+from memplan.runtimes.onnx.write import put_in_bands, reorder
 from memplan.runtimes.onnx.write import writer as targets_onnx
 from memplan.runtimes.onnx.write.hold import hold
 from memplan.runtimes.onnx.write.writer import HOW_TO_RUN, OnnxFile
@@ -107,7 +108,7 @@ def test_operators_run_again_where_the_file_says(made: Any, share: float, tmp_pa
 def test_bands_are_kept(tmp_path: Path) -> None:
     """Tests convolutions in bands, whose pictures may be in blocks of channels."""
     path, out = saved(gate(32), tmp_path), tmp_path / "bands.onnx"
-    found = mp.targets.onnx_bands.put_in_bands(path, out, max_extra=0.2)  # type: ignore[attr-defined]
+    found = put_in_bands(path, out, max_extra=0.2)
     assert found.comparison is not None
     assert found.comparison.difference == 0
     assert needs(out, path) <= found.arena < 0.4 * needs(path)
@@ -147,7 +148,7 @@ def test_memory_is_not_kept_for_others_of_its_size(tmp_path: Path) -> None:
     ]
     made = model(nodes, [value("x", [64, 256])], [value(f"t{count}", [64, 256])], weights)
     path, out = saved(made, tmp_path), tmp_path / "held.onnx"
-    mp.targets.onnx.reorder(path, out)  # type: ignore[attr-defined]
+    reorder(path, out)
     assert needs(out) <= needs(path)
     assert measure_difference(path, out, default=True) == 0
 
@@ -241,7 +242,7 @@ def test_weights_in_other_files_are_fused_too(tmp_path: Path) -> None:
     fused = onnx.load_from_string(fuse(path).data)
     assert not any(one.data_location for one in fused.graph.initializer)
     out.parent.mkdir()
-    mp.targets.onnx.reorder(path, out)  # type: ignore[attr-defined]
+    reorder(path, out)
     assert measure_difference(path, out, default=True) == 0
     alone = out.with_name("alone.onnx")
     alone.write_bytes(path.read_bytes())

@@ -189,7 +189,7 @@ def test_what_draws_random_numbers_runs_again_and_draws_the_same() -> None:
     program = training_program(model, args, mean)
     before, costs = measured(program)
     costs = {name: 10 * cost if "draw" in name else cost for name, cost in costs.items()}
-    again = set()
+    repeated = set()
     for share in (0.8, 0.6):
         step = again.recompute(program, int(share * before), costs=costs, states=2_000)
         outcomes = []
@@ -199,9 +199,9 @@ def test_what_draws_random_numbers_runs_again_and_draws_the_same() -> None:
         assert all_equal(*outcomes)
         assert peak_of(step.module, step.inputs(*args)) <= step.found.peak
         verify_recompute(step.found.given, step.found, costs=costs)
-        again |= {each.name for each in step.found.graph.operators if "(again)" in each.name}
-    assert any(name.startswith("draw") for name in again)
-    assert any(name.startswith("native_dropout_backward") for name in again)
+        repeated |= {each.name for each in step.found.graph.operators if "(again)" in each.name}
+    assert any(name.startswith("draw") for name in repeated)
+    assert any(name.startswith("native_dropout_backward") for name in repeated)
     torch.manual_seed(3)
     loss, *gradients = outcomes[0]
     expected = mean(model(*args))
