@@ -77,7 +77,7 @@ class Failure:
     free: int  # the bytes of the device that no program held then
     reserved: int  # the bytes that the allocator of the run held then, used or not
     place: str = ""  # the line of the user's code that asked, as far as known
-    alignment: int = 1
+    alignment: int = 1  # of every block of the allocator that refused it
 
     @property
     def room(self) -> int:

@@ -212,8 +212,8 @@ class TestTraces:
         result = loaded(tmp_path, snapshot(trace, segments=[segment(C, 2 * MB)]))
         assert lifetimes(result) == {"b7f064c000000_0": (0, 2, 3 * MB)}
         assert result.failures == (
-            Failure(1, 5 * MB, MB, 4 * MB, "model.py:12 forward", 512, alignment=512),
-            Failure(3, 7 * MB, 3 * MB, 2 * MB, alignment=512, alignment=512),
+            Failure(1, 5 * MB, MB, 4 * MB, "model.py:12 forward", 512),
+            Failure(3, 7 * MB, 3 * MB, 2 * MB, alignment=512),
         )
         (note,) = result.notes
         assert note.code is Code.OUT_OF_MEMORY

@@ -307,7 +307,8 @@ class _History:
                     _get_whole(event, "device_free", place, 0),
                 )
                 line = _Places().of(event.get("frames"))
-                failures.append(Failure(self.failed[at], asked, free, max(now, 0), line))
+                kept = max(now, 0)
+                failures.append(Failure(self.failed[at], asked, free, kept, line, _ALIGNMENT))
         figure = Figure("CUDA caching allocator", peak, "recorded", "reserved, in whole segments")
         return (figure,) if peak > 0 else (), tuple(reversed(failures))
 
