@@ -39,7 +39,16 @@ _PLACES = {
     )
 }
 _THREADS = "OPENBLAS_NUM_THREADS"
-_OLD_NAMES = {"--arena-budget": "--capacity", "--stripes": "--bands"}  # they still work
+# Old words still work, in all commands or in one; the last word for each takes its value.
+_OLD_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "": {"--arena-budget": ("--capacity",), "--stripes": ("--bands",)},
+    "plan": {
+        "--together": (),
+        "--order": ("--levers", "order"),
+        "--recompute": ("--levers", "again"),
+        "--sync": ("--levers", "waits", "--program"),
+    },
+}
 _VALUES = {
     "str": "TEXT",
     "int": "N",
@@ -83,7 +92,7 @@ class Command(_PlainHelp, TyperCommand):
 
         An option for one value that occurs twice is refused, as one of the values would be lost.
         """
-        args = _rename_options(args)
+        args = _rename_options(args, str(self.name))
         seen = set()
         for each in self.make_parser(ctx).parse_args(args=list(args))[2]:
             option: Any = each
@@ -110,12 +119,14 @@ class Group(_PlainHelp, TyperGroup):
     """The commands of a program."""
 
 
-def _rename_options(words: list[str]) -> list[str]:
+def _rename_options(words: list[str], command: str) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
+    known = _OLD_NAMES[""] | _OLD_NAMES.get(command, {})
     renamed = []
     for word in words[:end]:
         name, equals, value = word.partition("=")
-        renamed.append(f"{_OLD_NAMES.get(name, name)}{equals}{value}")
+        *before, last = known.get(name, (name,)) or ("",)
+        renamed += [*before, f"{last}{equals}{value}"] if last else []
     return renamed + words[end:]
 
 

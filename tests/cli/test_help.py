@@ -128,6 +128,11 @@ def test_old_names_still_work(five: str, capsys: pytest.CaptureFixture[str]) -> 
         assert "more than the capacity of 11" in capsys.readouterr().err
     assert main(["apply", five, "--stripes", "--bands", "--c-header", "a.h"]) == 2
     assert "no operators" in capsys.readouterr().err
+    graph, found = str(MODELS / "residual.graph.json"), []
+    for words in (["--order"], ["--levers", "order"], [five, "--together"], [five]):
+        assert main(["plan", graph, *words, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+    assert (found[0]["steps"], found[2]["axes"]) == (found[1]["steps"], found[3]["axes"])
     assert main(["plan", "--", "--stripes"]) == 2
     assert "--stripes: the file cannot be read" in capsys.readouterr().err
 
