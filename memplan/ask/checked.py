@@ -293,7 +293,7 @@ class _Check:
         has_levers = bool(saved.question["levers"])
         for axis in saved.axes:
             if axis.bound > (0 if has_levers and not axis.scope else proved.get(axis.name, 0)):
-                self.unchecked.append(f"that nothing has {axis.name} below {axis.bound:g}")
+                self.unchecked.append(f"that nothing has {axis.name} below {axis.bound:,}")
 
 
 def _pick(problem: Problem, place: _Place) -> Problem:

@@ -468,6 +468,7 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
             for part in found
         }
         _refuse_left(out, plans)
+        files |= _save_whole(found, out) if plans else {}
         files |= {path: write_plan(plan).encode() for path, plan in plans.items()}
     elif out is not None and out.endswith(".json"):
         files[out] = write_plan(found.plan).encode()
@@ -480,6 +481,17 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
         files[request.question.program] = write_graph(graph).encode()
     formats.write_files(files)
     return [*files, *written]
+
+
+def _save_whole(found: Answer, folder: str) -> dict[str, bytes]:
+    """Return the file with the whole answer, which `memplan verify` checks with all programs."""
+    from memplan.ask.saved import write_answer
+    from memplan.base.errors import MemplanError
+
+    try:
+        return {os.path.join(folder, reading.ANSWER): write_answer(found).encode()}
+    except MemplanError:  # it says what JSON does not have; the plans are there all the same
+        return {}
 
 
 def _name_file(name: str, program: str, place: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 PLAN_SUFFIX: Final = ".plan.json"  # of the files in a folder of plans
+ANSWER: Final = "answer.json"  # the whole of it, in the same folder
 _PLAIN, _NONE = options.Model(), options.Constraints()
 
 

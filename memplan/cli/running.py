@@ -125,8 +125,9 @@ def _rename_options(words: list[str], command: str) -> list[str]:
     renamed = []
     for word in words[:end]:
         name, equals, value = word.partition("=")
-        *before, last = known.get(name, (name,)) or ("",)
-        renamed += [*before, f"{last}{equals}{value}"] if last else []
+        *before, last = known.get(name, (name,)) or (None,)
+        if last is not None:
+            renamed += [*before, f"{last}{equals}{value}"]
     return renamed + words[end:]
 
 

@@ -61,6 +61,10 @@ def command(
         raise typer.BadParameter(
             "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
         )
+    answer = _find_answer(plan, [problem, *others])
+    if answer is not None:
+        _check_answer([problem, *others], answer, model, on)
+        return
     if plan is not None and os.path.isdir(plan):
         if proof is not None:
             raise typer.BadParameter(
@@ -90,6 +94,46 @@ def command(
     if proof is not None:
         ordered = answered is not None and "order" in answered.stats
         _check_proof(loaded, proof, peak, " of this order" if ordered else "")
+
+
+def _find_answer(plan: str | None, inputs: Sequence[str]) -> str | None:
+    """Return the file of a whole answer: the one that is named, or of several programs and places.
+
+    Plans of one kind in a folder are checked one by one, so that what is wrong has a file.
+    """
+    if plan is None:
+        return None
+    if os.path.basename(plan) == reading.ANSWER and os.path.isfile(plan):
+        return plan
+    path = os.path.join(plan, reading.ANSWER)
+    if len(inputs) < 2 or not os.path.isfile(path):
+        return None
+    from memplan.base.errors import FormatError
+
+    try:
+        is_one_kind = reading.read_plans(plan)[0] == "shared"
+    except FormatError:  # parts of several programs in several places
+        is_one_kind = False
+    return None if is_one_kind else path
+
+
+def _check_answer(
+    inputs: Sequence[str], path: str, model: options.Model, on: options.OnBoard
+) -> None:
+    """Check all of an answer with its programs; say why, and exit with 1, if it is wrong."""
+    from memplan.ask import check_answer
+    from memplan.base.errors import PlanError
+    from memplan.view.units import plural
+
+    programs = [reading.read_input(each, model, board=on.find()) for each in inputs]
+    try:
+        unproved = check_answer(programs if len(programs) > 1 else programs[0], path)
+    except PlanError as error:
+        output.message(f"{path}: {error}")
+        raise typer.Exit(output.INFEASIBLE) from None
+    output.line(f"valid: the answer for {plural(len(inputs), 'program')}, with all of its parts")
+    for sentence in unproved:
+        output.line(f"not checked: {sentence}")
 
 
 def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:

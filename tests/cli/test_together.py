@@ -172,3 +172,26 @@ def test_what_is_refused(
     code = 1 if "do not fit" in sentence else 2
     assert sentence in refused(capsys, *words, code=code)
     assert not any(Path("plans").iterdir())
+
+
+def test_what_lies_in_several_places_is_verified_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests programs in two memories: `verify` takes the folder, or the file of the answer."""
+    memories = ("--memory", "sram=70", "--memory", "psram")
+    told(capsys, *ASKED, *memories, "--keep", "result", "-o", "plans")
+    names = {path.name for path in Path("plans").iterdir()}
+    assert {"answer.json", "one.sram.plan.json", "two.sram.plan.json"} <= names
+    for path in ("plans", "plans/answer.json"):
+        lines = told(capsys, "verify", "one.json", "two.json", path)
+        assert lines[0] == "valid: the answer for 2 programs, with all of its parts"
+    whole = Path("plans/answer.json")
+    answer = json.loads(whole.read_text())
+    (axis,) = answer["axes"]
+    whole.write_text(json.dumps(answer | {"axes": [axis | {"found": axis["found"] + 1}]}))
+    says = refused(capsys, "verify", "one.json", "two.json", "plans")
+    assert "the status is optimal, but axes and plans say feasible" in says
+    answer["parts"][0]["plan"]["buffers"][0]["offset"] += 8
+    whole.write_text(json.dumps(answer))
+    assert main(["verify", "one.json", "two.json", "plans"]) in (1, 2)
+    assert "answer.json" in capsys.readouterr().err

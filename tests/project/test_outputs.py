@@ -56,7 +56,8 @@ BELOW = {
     *("cli.inputs.keep", "extensions.slab.extension._build"),
     # Words, questions, and doors to the writers.
     *(
-        "cli.question._name_file",
+        *("cli.question._name_file", "cli.question._save_whole"),
+        "runtimes.memories._find_beside",
         "cli.running.run",
         "cli.running._format_usage",
         "cli.memories.put_into",
