@@ -33,7 +33,6 @@ from memplan.memories import Memory  # noqa: E402
 from memplan.problem.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
-from memplan.view.words import assigned  # noqa: E402
 from memplan_lab.bench import models  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("native", "without_gradients")]
@@ -145,7 +144,7 @@ def test_operators_move_the_planned_bytes_in_each_block(name: str) -> None:
             blocks[at].add(each.address - offset)
             moved[at][each.is_written] += each.bytes
     assert [len(begins) for begins in blocks] == [1, 1]
-    assert [tuple(each) for each in moved] == assigned.count_bytes(found)
+    assert [tuple(each) for each in moved] == found.count_bytes()
     assert sum(moved[0]) + 10 * sum(moved[1]) == found.traffic
     assert min(moved[1]) > 0
 
