@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def test_the_site_is_searched_from_a_folder(site: Site, driver: Any) -> None:
     """Tests a search where workers may not start, and that nothing is asked of a network."""
     driver.get_log("browser"), driver.get_log("performance")  # of pages before this one
-    driver.get((site.folder / "tutorials" / "streams.html").as_uri())
+    driver.get((site.folder / "tutorials" / "pytorch-slab.html").as_uri())
     driver.find_element("css selector", "input[data-md-component=search-query]").click()
     driver.switch_to.active_element.send_keys("skyline")
     late = time.monotonic() + 60
