@@ -11,7 +11,7 @@ import pytest
 from compilers import require_compiler
 
 ROOT = Path(__file__).parents[2]
-NATIVE = ROOT / "memplan" / "runtime" / "torch" / "native"
+NATIVE = ROOT / "memplan" / "extensions" / "slab" / "native"
 SOURCES = [
     ROOT / "tests" / "native" / "slab_stress.cpp",
     *(NATIVE / name for name in ("pool.cpp", "region.cpp", "slab.cpp", "table.cpp")),
