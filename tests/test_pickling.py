@@ -165,6 +165,7 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "inspect": lambda: mp.inspect(make_loaded()),
     "load": make_loaded,
     "load_plan": None,  # a plan
+    **dict.fromkeys(("check_answer", "load_answer", "save_answer")),  # words, an answer, nothing
     "lower_bound": lambda: mp.lower_bound(make_problem()),
     "pack_most_valuable": None,  # a selection
     "plan": None,  # an answer
