@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from memplan.sources import Loaded
 
 NAME = "verify"
+_KIND, _BEGIN = re.compile(rb'"kind"\s*:\s*"answer"'), 256  # of a whole answer, in its first bytes
 EXAMPLES = (
     "memplan verify problem.csv plan.csv",
     "memplan verify problem.csv plan.csv --proof best.proof",
@@ -103,8 +105,8 @@ def _find_answer(plan: str | None, inputs: Sequence[str]) -> str | None:
     """
     if plan is None:
         return None
-    if os.path.basename(plan) == reading.ANSWER and os.path.isfile(plan):
-        return plan
+    if os.path.isfile(plan):
+        return plan if _is_answer(plan) else None
     path = os.path.join(plan, reading.ANSWER)
     if len(inputs) < 2 or not os.path.isfile(path):
         return None
@@ -115,6 +117,12 @@ def _find_answer(plan: str | None, inputs: Sequence[str]) -> str | None:
     except FormatError:  # parts of several programs in several places
         is_one_kind = False
     return None if is_one_kind else path
+
+
+def _is_answer(path: str) -> bool:
+    """Return whether a file is a whole answer: its content decides, as a plan may have its name."""
+    with open(path, "rb") as file:
+        return _KIND.search(file.read(_BEGIN)) is not None
 
 
 def _check_answer(
