@@ -10,13 +10,14 @@ import pytest
 from small_programs import chain, training_step
 
 import memplan as mp
-from memplan import fitting
+from memplan import fitting, planning
 from memplan.base.errors import MemplanError
 from memplan.base.sizes import parse_size, require_unit, write_size
 from memplan.cli import main
 from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.graph.pictures import Each, Read
-from memplan.pipeline import Comparison, Plain, Variant, Written, arrange, plan_in_order, run
+from memplan.levers import Aim
+from memplan.pipeline import Comparison, Plain, Variant, Written, arrange
 from memplan.pipeline.run import Run
 from memplan.planning import Planned
 from memplan.rewrite import find_floor
@@ -43,15 +44,14 @@ def step(found: mp.Arranged, lever: str) -> int:
 
 
 def test_a_plan_in_the_best_order() -> None:
-    """Tests that only the best order is planned, and that a plan that is none is returned too."""
+    """Tests that the order of one lever is the one that a fit takes, and what no order can do."""
     loaded = of_graph(branches())
-    found = plan_in_order(Plain(loaded))
-    assert found.order is not None
-    assert found.plan.peak == found.order.peak < step(mp.fit(loaded), "offsets")
-    assert (len(found.drafts), found.steps, found.interrupted) == (1, (), False)
-    narrow = loaded.problem.with_capacity(found.order.bound - 1)
-    refused = plan_in_order(Plain(replace(loaded, problem=narrow)))
-    assert str(refused.plan.status) == "infeasible"
+    found, whole = mp.plan(loaded, levers=["order"]), mp.fit(loaded)
+    assert found.steps[0].change.peak == found.peak == step(whole, "order")
+    least = int(found.axes[0].bound)
+    assert least == whole.bound_of_orders
+    refused = mp.plan(loaded, levers=["order"], capacity=least - 1)
+    assert str(refused.status) == "infeasible"
 
 
 def test_levers_that_cost_nothing_come_first() -> None:
@@ -93,7 +93,7 @@ def test_a_smaller_arena_at_the_price_of_more_work_is_not_taken() -> None:
     """Tests the choice between drafts that fit, one that does not apart."""
     writer = Plain(of_graph(chain(2, 16, 16, 2)))
     whole = arrange(writer).best
-    run = Run(writer, whole.arena, None, None, {})
+    run = Run(writer, whole.arena, Aim())
     small = replace(whole, written=replace(whole.written, arena=whole.arena - 1), extra=0.5)
     run.drafts = [small, whole, replace(small, extra=0.7)]
     assert run.finish(whole).best is whole
@@ -138,7 +138,7 @@ def test_no_more_re_runs_are_measured_after_the_time(
     monkeypatch: pytest.MonkeyPatch, timeout: float, tried: int
 ) -> None:
     """Tests that re-runs are written once where no time is left, and tried again where there is."""
-    monkeypatch.setattr(run, "time", Clock)
+    monkeypatch.setattr(planning, "time", Clock)
     writer, asked = Slow(of_graph(training_step())), {"capacity": 1040, "again": True}
     found = arrange(writer, timeout=timeout, max_extra=9.0, order=False, bands=False, **asked)
     assert sum(each.variant.again is not None for each in found.drafts) == tried
@@ -149,7 +149,7 @@ def test_no_more_bands_are_measured_after_the_time(
     monkeypatch: pytest.MonkeyPatch, timeout: float, tried: int
 ) -> None:
     """Tests that the most promising bands are written, and others only while there is time."""
-    monkeypatch.setattr(run, "time", Clock)
+    monkeypatch.setattr(planning, "time", Clock)
     writer = Slow(of_graph(chain(2, 16, 16, 2)), trials=3)
     found = arrange(writer, timeout=timeout, order=False, bands=True, max_extra=9.0)
     assert sum(each.point is not None for each in found.drafts) == tried

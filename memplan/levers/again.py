@@ -6,11 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memplan.answer import Claim, Step
-from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer, graph_of
-from memplan.rewrite import Recomputed, find_floor, put_in_order, recompute, verify_recompute
-from memplan.rewrite.again import Costs
+from memplan.rewrite import (
+    Recomputed,
+    Reordered,
+    find_floor,
+    put_in_order,
+    recompute,
+    verify_recompute,
+)
+from memplan.rewrite.again import Costs, NoRunsError
 from memplan.sources import Loaded
 
 __all__ = ["Again", "describe_again"]
@@ -36,29 +42,47 @@ class Again(Lever):
         if program.base is not None:
             given, before, better = program.base, program.steps[:-1], program.steps[-1].change
         found_some = False
+        try:
+            for step in self.list_steps(better or writer.bare(given), aim):
+                found_some = True
+                if _repeats(step.change) and step.extra <= aim.max_extra + 1e-12:
+                    extra = program.extra + step.extra
+                    yield Candidate(writer.put(given, step.change), (*before, step), extra)
+        except NoRunsError:
+            if not found_some:
+                raise  # otherwise there are none of a smaller goal either
+
+    def list_steps(
+        self, program: Loaded | Reordered, aim: Aim, *, order: bool = True
+    ) -> Iterator[Step]:
+        """Yield the cheapest re-runs for each goal, which may be none.
+
+        Parameters
+        ----------
+        program, order
+            See `memplan.rewrite.recompute`.
+        aim
+            Its limit on the work is left to the caller, and so may be a goal: the next one is asked
+            for when the re-runs of the last one were seen.
+
+        Raises
+        ------
+        NoRunsError
+            If there are none for the goal.
+        """
         for goal in aim.goals:
-            try:
-                found = recompute(
-                    writer.bare(given) if better is None else better,
-                    goal,
-                    costs=aim.costs,
-                    spill=aim.spill,
-                    timeout=aim.seconds(),
-                    states=aim.states,
-                    pure=aim.pure,
-                )
-            except PlanError:
-                if found_some:
-                    return  # nor of a smaller goal
-                raise
-            found_some = True
-            changes = list(found.runs) != sorted(found.runs)
-            if not changes or found.share > aim.max_extra + 1e-12:
-                continue
+            found = recompute(
+                program,
+                goal,
+                costs=aim.costs,
+                spill=aim.spill,
+                order=order,
+                timeout=aim.seconds(),
+                states=aim.states,
+                pure=aim.pure,
+            )
             words, data = describe_again(found), {"runs": list(found.runs)}
-            step = Step(self.name, found.peak, found.share, words, change=found, data=data)
-            extra = program.extra + found.share
-            yield Candidate(writer.put(given, found), (*before, step), extra)
+            yield Step(self.name, found.peak, found.share, words, change=found, data=data)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: the largest operator, whatever runs when."""
@@ -86,6 +110,10 @@ class _Same:
     def verify(self) -> None:
         """See `memplan.answer.Claim`."""
         verify_recompute(self.given, self.change, costs=self.costs, spill=self.spill)
+
+
+def _repeats(found: Recomputed) -> bool:
+    return list(found.runs) != sorted(found.runs)
 
 
 def describe_again(found: Recomputed) -> str:

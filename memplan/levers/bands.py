@@ -11,7 +11,7 @@ from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer, graph_of
 from memplan.rewrite import find_floor
-from memplan.rewrite.bands import Region, Uncut, cut, find_frontier
+from memplan.rewrite.bands import Frontier, Point, Region, Uncut, cut, find_frontier
 from memplan.sources import Loaded, of_graph
 
 __all__ = ["Bands"]
@@ -41,12 +41,16 @@ class Bands(Lever):
         chosen = [next((p for p in by_work if p.arena <= goal), None) for goal in aim.goals]
         smallest = sorted(points, key=lambda point: (point.arena, point.work))[:1]
         for point in list(dict.fromkeys(filter(None, [*chosen, *smallest])))[:_MOST]:
-            extra, found = frontier.extra(point), frontier.cut(point)
-            words, data = _describe(len(point.regions)), {"regions": _list_fields(point.regions)}
-            step = Step(self.name, point.arena, extra, words, change=found, data=data)
-            variant = writer.put(program.variant, found)
+            step = self.make_step(frontier, point)
+            variant = writer.put(program.variant, step.change)
             made = replace(program, variant=variant, steps=(*program.steps, step))
-            yield replace(made, extra=program.extra + extra)
+            yield replace(made, extra=program.extra + step.extra)
+
+    def make_step(self, frontier: Frontier, point: Point) -> Step:
+        """Return what a point of the frontier does to the program."""
+        words, data = _describe(len(point.regions)), {"regions": _list_fields(point.regions)}
+        extra, change = frontier.extra(point), frontier.cut(point)
+        return Step(self.name, point.arena, extra, words, change=change, data=data)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: what no operator goes below, in bands or not."""

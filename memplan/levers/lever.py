@@ -44,7 +44,7 @@ class Aim:
         Returns how long the next search may take; `None` for no limit.
     """
 
-    goals: tuple[int, ...] = ()
+    goals: Iterable[int] = ()
     in_place: bool = False
     has_order: bool = False
     pure: tuple[str, ...] = ()

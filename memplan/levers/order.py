@@ -29,10 +29,19 @@ class Order(Lever):
         """See `Lever`; also with writes over inputs, if the program was loaded with them."""
         variant = program.variant
         was_in_place = variant.loaded.in_place
-        search = reorder_to_plan if writer.takes_offsets else reorder
-        found = search(
-            writer.bare(variant),
-            in_place=aim.in_place or was_in_place,
+        step = self.find_step(variant, writer, replace(aim, in_place=aim.in_place or was_in_place))
+        moved = writer.put(variant, step.change)
+        moved = replace(moved, loaded=layouts(moved.loaded, in_place=False)[0])
+        made = replace(program, variant=moved, steps=(*program.steps, step), base=variant)
+        yield made
+        if was_in_place:
+            yield from list_layouts(made)
+
+    def find_step(self, program: Variant, writer: Writer, aim: Aim) -> Step:
+        """Return the best order of a program, which may be its own; its layout is not chosen."""
+        found = (reorder_to_plan if writer.takes_offsets else reorder)(
+            writer.bare(program),
+            in_place=aim.in_place,
             timeout=aim.seconds(),
             states=aim.states,
             pure=aim.pure,
@@ -40,13 +49,7 @@ class Order(Lever):
         proved = " (proved: no order needs less)" if found.peak == found.bound else ""
         words = f"load {found.peak}, at least {found.bound}{proved}"
         data = {"runs": list(found.order)}
-        step = Step(self.name, found.peak, words=words, change=found, data=data)
-        moved = writer.put(variant, found)
-        moved = replace(moved, loaded=layouts(moved.loaded, in_place=False)[0])
-        made = replace(program, variant=moved, steps=(*program.steps, step), base=variant)
-        yield made
-        if was_in_place:
-            yield from list_layouts(made)
+        return Step(self.name, found.peak, words=words, change=found, data=data)
 
     def find_bound(self, program: Variant, made: list[Candidate]) -> int:
         """See `Lever`: what every order needs."""

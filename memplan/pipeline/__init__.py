@@ -1,14 +1,14 @@
 """Rewrites a program by the levers that are allowed, and plans it, for the runtime that it is for.
 
 `arrange` is the one way from a program to another one that needs less: it shares out time and work,
-and keeps the best; `plan_in_order` and `plan_again` are the cases of one lever. A `Writer` is what
-it knows of a runtime. `tradeoff` aims it at one size after the other.
+and keeps the best of what the levers make. A `Writer` is what it knows of a runtime. `tradeoff`
+aims it at one size after the other.
 """
 
 from memplan.answer import Step
 from memplan.levers.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 from memplan.pipeline.arranged import Arranged, Draft
-from memplan.pipeline.arranging import arrange, plan_again, plan_in_order
+from memplan.pipeline.arranging import arrange
 from memplan.pipeline.tradeoffs import Tradeoff, TradeoffPoint, tradeoff
 
 __all__ = [
@@ -24,7 +24,5 @@ __all__ = [
     "Written",
     "arrange",
     "graph_of",
-    "plan_again",
-    "plan_in_order",
     "tradeoff",
 ]

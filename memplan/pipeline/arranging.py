@@ -15,14 +15,13 @@ from math import inf
 from typing import Any
 
 from memplan.base.errors import MemplanError, MissingExtraError
-from memplan.levers.writers import Writer
+from memplan.levers import Aim, Writer
 from memplan.pipeline.arranged import Arranged
 from memplan.pipeline.run import Run
-from memplan.rewrite.again import Costs
 from memplan.rewrite.bands import MAX_EXTRA
 from memplan.solvers.stopping import is_stopped, stoppable
 
-__all__ = ["arrange", "plan_again", "plan_in_order"]
+__all__ = ["arrange"]
 
 
 def arrange(
@@ -99,94 +98,24 @@ def arrange(
             if not first_fit:
                 raise
             bands, missing = False, str(error)
-    run = Run(writer, capacity, timeout, nodes, options, exact=exact)
+    if max_extra is None:
+        max_extra = MAX_EXTRA if capacity is None else inf
+    aim = Aim(in_place=in_place, has_order=order, pure=tuple(pure), max_extra=max_extra)
+    run = Run(writer, capacity, aim, timeout, nodes, options, exact=exact)
     with stoppable():
         if first_fit and not run.has_operators:
-            in_place = order = again = bands = False
+            order = again = bands = False
         if order and not first_fit:
-            run.find_order(in_place=in_place, pure=tuple(pure))  # before the work, what it refuses
-        run.plan(in_place=in_place, first_fit=first_fit, parts=4 if order or again or bands else 1)
+            run.find_order()  # before the work, what it refuses
+        run.plan(first_fit=first_fit, parts=4 if order or again or bands else 1)
         if order and not (first_fit and run.fits):
-            run.reorder(in_place=in_place, pure=tuple(pure))
+            run.reorder()
         plain, fitted = run.best, run.fits
-        if max_extra is None:
-            max_extra = MAX_EXTRA if capacity is None else inf
         tries_more = not (fitted or is_stopped())
         if again and capacity is not None and tries_more and writer.runs_again:
-            run.run_again(in_place=in_place, order=order, max_extra=max_extra, pure=tuple(pure))
+            run.run_again()
         if bands and tries_more and not is_stopped():
-            run.cut(plain, in_place=in_place, max_extra=max_extra)
+            run.cut(plain)
         if missing and run.has_operators and not run.fits:
             run.note("bands", f"not tried: {missing}")
         return run.finish(plain)
-
-
-def plan_in_order(
-    writer: Writer,
-    *,
-    in_place: bool = False,
-    pure: Iterable[str] = (),
-    timeout: float | None = None,
-    nodes: int | None = None,
-    **options: Any,
-) -> Arranged:
-    """Plan a program in the order with the least load, and in no other one.
-
-    Where `arrange` raises, this returns what there is: its plan has no offsets if none was found
-    within the budget.
-
-    Parameters
-    ----------
-    writer, in_place, pure, nodes, options
-        See `arrange`.
-    timeout
-        In seconds: half of it for the search of an order, and what that leaves for the plan.
-
-    Raises
-    ------
-    GraphError, MemplanError
-        As `memplan.reorder` and `memplan.plan_model`.
-    """
-    run = Run(writer, None, timeout, nodes, options)
-    with stoppable():
-        run.plan_in_order(in_place=in_place, pure=tuple(pure))
-        return run.finish(run.best)
-
-
-def plan_again(
-    writer: Writer,
-    capacity: int,
-    *,
-    in_place: bool = False,
-    costs: Costs | None = None,
-    spill: str | None = None,
-    pure: Iterable[str] = (),
-    timeout: float | None = None,
-    nodes: int | None = None,
-    **options: Any,
-) -> Arranged:
-    """Plan a program whose operators run again, so that its plan fits.
-
-    The plan has no offsets if none was found within the budget.
-
-    Parameters
-    ----------
-    writer, in_place, pure, nodes, options
-        See `arrange`.
-    capacity
-        Bytes that the plan may have.
-    costs, spill
-        See `memplan.recompute`.
-    timeout
-        In seconds: half of it for the order, half of what is left for the re-runs, and what that
-        leaves for the plan.
-
-    Raises
-    ------
-    GraphError, MemplanError
-        As `memplan.recompute` and `memplan.plan_model`.
-    """
-    run = Run(writer, capacity, timeout, nodes, options)
-    with stoppable():
-        run.plan_again(in_place=in_place, costs=costs, spill=spill, pure=tuple(pure))
-        return run.finish(run.best)

@@ -1,30 +1,34 @@
-"""What `arrange` does in turn: it drafts a program after each lever, and shares out the budget."""
+"""What `arrange` does in turn: it plans and writes what each lever makes, within the budget."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import inf
+from dataclasses import replace
 from typing import Any, Final
 
 from memplan.answer import Step
-from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
+from memplan.base.errors import InfeasibleError, NoPlanError, PlanError
 from memplan.base.sizes import require_unit
-from memplan.levers.again import describe_again
+from memplan.levers.again import Again
+from memplan.levers.bands import Bands
+from memplan.levers.lever import Aim
+from memplan.levers.order import Order
 from memplan.levers.writers import Comparison, Variant, Writer
 from memplan.pipeline.arranged import Arranged, Draft
-from memplan.planning import Planned, layouts, plan_model
+from memplan.planning import Planned, SharedBudget, layouts, plan_model
 from memplan.problem.plan import Plan, Status
-from memplan.rewrite import Recomputed, Reordered, recompute, reorder, reorder_to_plan
-from memplan.rewrite.again import Costs, Limits, NoRunsError
+from memplan.rewrite import Reordered
+from memplan.rewrite.again import Limits, NoRunsError
 from memplan.rewrite.bands import WORK, Frontier, Point, find_frontier
-from memplan.solvers.limits import check_seconds
 from memplan.solvers.stopping import is_stopped
 from memplan.sources import Loaded, lay_out_again
 
 __all__ = ["Run"]
 
+_ORDER: Final = Order()
+_AGAIN: Final = Again()
+_BANDS: Final = Bands()
 _WORK: Final = 300_000  # for the search for bands: planning and measuring take longer
 _MANY: Final = 4_000_000  # nodes of a longer search for a plan, half a minute
 _SPARE: Final = 8  # more bands to try where outputs differ
@@ -32,29 +36,32 @@ _TIGHTER: Final = 3  # loads to try where the plan of re-runs needs more than it
 
 
 class Run:
-    """One call of `arrange`: the best draft so far, and what is left of the budget."""
+    """One call of `arrange`: what the levers made so far, and the best of it.
+
+    `aim` says what the levers may do; `timeout` is for all searches together; `nodes` and `options`
+    are of each plan; `exact` says whether bands are left out whose outputs differ.
+    """
 
     def __init__(
         self,
         writer: Writer,
         capacity: int | None,
-        timeout: float | None,
-        nodes: int | None,
-        options: Mapping[str, Any],
+        aim: Aim,
+        timeout: float | None = None,
+        nodes: int | None = None,
+        options: Mapping[str, Any] | None = None,
         *,
         exact: bool = False,
     ) -> None:
-        self._writer = writer
-        self._exact = exact
+        self._writer, self._capacity, self._exact = writer, capacity, exact
+        self._whole = self._budget = SharedBudget(timeout, None)
+        self._nodes, self._options = nodes, options or {}
         self._compared: list[tuple[Draft, Comparison | None]] = []
         self._different: float | None = None
-        self._capacity = capacity
-        self._begun, self._timeout = time.perf_counter(), check_seconds(timeout)
-        self._until = None if self._timeout is None else self._begun + self._timeout
-        self._nodes, self._options = nodes, options
         self._given = writer.open()
+        self._aim = replace(aim, states=nodes, in_place=aim.in_place and self.has_operators)
         require_unit(capacity, int(self._given.loaded.problem.size.max(initial=0)))
-        self._found: Reordered | None = None
+        self._order: Step | None = None
         self._frontier: Frontier | None = None
         self._steps: list[Step] = []
         self.drafts: list[Draft] = []
@@ -75,48 +82,45 @@ class Run:
         """Whether the best draft is within the capacity."""
         return self._capacity is not None and self.best.arena <= self._capacity
 
-    def _left(self, parts: int) -> float | None:
-        """Return the seconds of one of so many parts of what is left."""
-        if is_stopped():
-            return 0.0
-        return None if self._until is None else max(self._until - time.perf_counter(), 0.0) / parts
-
     @property
     def _is_over(self) -> bool:
         """Whether no time is left: what each lever found first is then all that is written."""
-        left = self._left(1)
-        return left is not None and left <= 0
+        return self._budget.share(1).seconds == 0
+
+    def _aim_at(self, parts: int, **changes: Any) -> Aim:
+        """Return what a lever is asked for, in one of so many parts of what is left of the time."""
+        return replace(self._aim, seconds=lambda: self._budget.share(parts).seconds, **changes)
 
     @contextmanager
     def aim(self, capacity: int | None, parts: int) -> Iterator[None]:
         """Look for what fits, in one of so many parts of what is left of the time."""
-        whole, left = self._until, self._left(parts)
-        self._capacity, self._until = capacity, None if left is None else time.perf_counter() + left
+        whole = self._budget
+        self._capacity, self._budget = capacity, SharedBudget(whole.share(parts).seconds, None)
         try:
             yield
         finally:
-            self._until = whole
-
-    def _plan(
-        self, loaded: Loaded, *, in_place: bool, parts: int, nodes: int | None = None
-    ) -> Planned:
-        """Plan a program with its part of the budget."""
-        left, most = self._left(parts), nodes or self._nodes
-        return plan_model(loaded, in_place=in_place, timeout=left, nodes=most, **self._options)
+            self._budget = whole
 
     def _draft(
         self,
         variant: Variant,
         *,
-        in_place: bool,
         parts: int,
+        in_place: bool | None = None,
         point: Point | None = None,
         nodes: int | None = None,
         extra: float = 0.0,
     ) -> Draft:
-        """Plan a program and write it."""
+        """Plan a program and write it; results may be written over inputs if they may at all."""
+        in_place = self._aim.in_place if in_place is None else in_place
         if self._writer.takes_offsets:
-            planned = self._plan(variant.loaded, in_place=in_place, parts=parts, nodes=nodes)
+            planned = plan_model(
+                variant.loaded,
+                in_place=in_place,
+                timeout=self._budget.share(parts).seconds,
+                nodes=nodes or self._nodes,
+                **self._options,
+            )
             if not planned.plan.has_offsets:
                 is_proved = planned.plan.status is Status.INFEASIBLE
                 raise (InfeasibleError if is_proved else NoPlanError)(
@@ -129,19 +133,13 @@ class Run:
         self.drafts.append(draft)
         return draft
 
-    def _draft_anyway(self, variant: Variant, *, in_place: bool, extra: float = 0.0) -> Draft:
-        """Plan a program and write it, also without offsets."""
-        planned = self._plan(variant.loaded, in_place=in_place, parts=1)
-        draft = Draft(variant, planned, self._writer.write(variant, planned), extra=extra)
-        self.drafts.append(draft)
-        return draft
-
     def note(self, lever: str, words: str, extra: float = 0.0) -> None:
         """Say what a lever brought."""
         self._steps.append(Step(lever, self.best.arena, extra, words))
 
-    def plan(self, *, in_place: bool, first_fit: bool, parts: int) -> None:
+    def plan(self, *, first_fit: bool, parts: int) -> None:
         """Plan the program as it is."""
+        in_place = self._aim.in_place
         if first_fit or not in_place:
             made = self._draft(self._given, in_place=False, parts=parts)
             if made.written.before is not None:
@@ -150,141 +148,72 @@ class Run:
                 )
             self.note("offsets", _describe_proof(made.planned.plan))
         if in_place and not (first_fit and self.fits):
-            made = self._draft(self._given, in_place=True, parts=parts)
+            made = self._draft(self._given, parts=parts)
             self.note("in place" if first_fit else "offsets", _describe_proof(made.planned.plan))
 
-    def find_order(self, *, in_place: bool, pure: tuple[str, ...]) -> Reordered:
-        """Return the order with the least load."""
-        if self._found is None:
-            takes_offsets = self._writer.takes_offsets
-            self._found = (reorder_to_plan if takes_offsets else reorder)(
-                self._writer.bare(self._given),
-                in_place=in_place,
-                timeout=self._left(2 if takes_offsets else 1),
-                states=self._nodes,
-                pure=pure,
-            )
-        return self._found
+    def find_order(self) -> Reordered:
+        """Return the order with the least load, which is looked for once."""
+        if self._order is None:
+            aim = self._aim_at(2 if self._writer.takes_offsets else 1)
+            self._order = _ORDER.find_step(self._given, self._writer, aim)
+        found: Reordered = self._order.change
+        return found
 
-    def reorder(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
+    def reorder(self) -> None:
         """Plan the program in the order with the least load."""
-        found = self.find_order(in_place=in_place, pure=pure)
+        found = self.find_order()
         if found.moved or _moves_inside(found) or self._writer.keeps_order:
-            self._draft(self._writer.put(self._given, found), in_place=in_place, parts=2)
-        proved = " (proved: no order needs less)" if found.peak == found.bound else ""
-        self.note("order", f"load {found.peak}, at least {found.bound}{proved}")
+            self._draft(self._writer.put(self._given, found), parts=2)
+        assert self._order is not None
+        self.note("order", self._order.words)
 
-    def plan_in_order(self, *, in_place: bool, pure: tuple[str, ...]) -> None:
-        """Plan the program in the order with the least load, which may be its own."""
-        found = self.find_order(in_place=in_place, pure=pure)
-        self._draft_anyway(self._writer.put(self._given, found), in_place=in_place)
-
-    def run_again(
-        self,
-        *,
-        in_place: bool,
-        order: bool,
-        pure: tuple[str, ...],
-        costs: Costs | None = None,
-        spill: str | None = None,
-        max_extra: float = inf,
-    ) -> None:
+    def run_again(self) -> None:
         """Plan the program with re-runs that cost least."""
         try:
-            draft = self._find_again(
-                lambda variant, found: self._draft(
-                    variant, in_place=in_place, parts=2, extra=found.share
-                ),
-                in_place=in_place,
-                order=order,
-                pure=pure,
-                costs=costs,
-                spill=spill,
-                max_extra=max_extra,
-            )
+            step = self._find_again()
         except PlanError as error:
             self.note("again", f"none: {error}")
             return
-        if draft is None:
-            self.note("again", f"none with at most {max_extra:.0%} more work")
-            return
-        found = draft.variant.again
-        assert found is not None
-        self.note("again", describe_again(found), found.share)
+        if step is None:
+            self.note("again", f"none with at most {self._aim.max_extra:.0%} more work")
+        else:
+            self.note("again", step.words, step.extra)
 
-    def plan_again(
-        self, *, in_place: bool, costs: Costs | None, spill: str | None, pure: tuple[str, ...]
-    ) -> None:
-        """Plan the program with re-runs that cost least, whether or not a plan is found."""
-        if spill is not None and not self._writer.moves:
-            raise MemplanError(
-                f"{self._writer.name}: this format cannot move tensors to another memory and back; "
-                "leave out spill"
-            )
-        self._find_again(
-            lambda variant, found: self._draft_anyway(
-                variant, in_place=in_place, extra=found.share
-            ),
-            in_place=in_place,
-            order=True,
-            costs=costs,
-            spill=spill,
-            pure=pure,
-        )
-
-    def _find_again(
-        self,
-        draft: Callable[[Variant, Recomputed], Draft],
-        *,
-        in_place: bool,
-        order: bool,
-        pure: tuple[str, ...],
-        costs: Costs | None = None,
-        spill: str | None = None,
-        max_extra: float = inf,
-    ) -> Draft | None:
-        """Return the first draft with re-runs that fits, or else the last; `None` if work is short.
-
-        A plan may need more than the load, because of gaps: the load is then to be smaller by that.
-        """
+    def _find_again(self) -> Step | None:
+        """Return the first re-runs whose plan fits, or else the last; `None` if work is short."""
         assert self._capacity is not None
-        load, made = self._capacity, None
+        order, made = self._aim.has_order, None
         bare = self._writer.bare(self._given)
-        program: Loaded | Reordered = bare
-        if order and self.has_operators and _find_load(bare) > load:
-            program = self.find_order(in_place=in_place, pure=pure)
-        for _ in range(_TIGHTER):
-            try:
-                found = recompute(
-                    program,
-                    load,
-                    costs=costs,
-                    spill=spill,
-                    order=order,
-                    timeout=self._left(2),
-                    states=self._nodes,
-                    pure=pure,
-                )
-            except NoRunsError as error:
-                self.limits.append(error.limits)
-                if made is None:
-                    raise
-                break
-            self.limits.append(found.limits)
-            if found.share > max_extra + 1e-12:
-                break
-            made = draft(self._writer.put(self._given, found), found)
-            over = made.arena - self._capacity
-            if (
-                over <= 0
-                or self._is_over
-                or (not made.planned.plan.has_offsets and self._writer.takes_offsets)
-            ):
-                break
-            load -= over
-            if load < 1:
-                break
+        least = _find_load(bare) if order and self.has_operators else 0
+        aim = self._aim_at(2, goals=self._list_loads())
+        program = self.find_order() if least > self._capacity else bare
+        try:
+            for step in _AGAIN.list_steps(program, aim, order=order):
+                self.limits.append(step.change.limits)
+                if step.extra > aim.max_extra + 1e-12:
+                    break
+                again = self._writer.put(self._given, step.change)
+                self._draft(again, parts=2, extra=step.extra)
+                made = step
+        except NoRunsError as error:
+            self.limits.append(error.limits)
+            if made is None:
+                raise
         return made
+
+    def _list_loads(self) -> Iterator[int]:
+        """Yield the capacity, then less by what the last plan needs more than that.
+
+        A plan may need more than the load, because of gaps.
+        """
+        load = self._capacity
+        assert load is not None
+        for _ in range(_TIGHTER):
+            yield load
+            over = self.drafts[-1].arena - (self._capacity or 0)
+            load -= over
+            if over <= 0 or load < 1 or self._is_over:
+                return
 
     def find_frontier(self, plain: Draft) -> Frontier:
         """Return the programs in bands of which none beats another, measured once."""
@@ -294,27 +223,28 @@ class Run:
             self._frontier = find_frontier(uncut, work=work)
         return self._frontier
 
-    def cut(self, plain: Draft, *, in_place: bool, max_extra: float) -> None:
+    def cut(self, plain: Draft) -> None:
         """Plan the programs in bands that promise most."""
         frontier = self.find_frontier(plain)
         beside = 0  # what the runtime keeps beside the plan, if its figure has both
         if self._writer.trials > 1:
             beside = plain.arena - (plain.planned.plan.peak or 0)
-        first, spare = self._list_points(max_extra, beside, plain.arena)
+        first, spare = self._list_points(beside, plain.arena)
         for at, point in enumerate((*first, *spare)):
             if at and self._is_over:  # the next ones too would be written, and measured
                 break
             if at >= len(first) and not (self._drop_different() or self._must_go_on()):
                 break
-            made = self._draft_bands(plain, point, in_place, None)
+            made = self._draft_bands(plain, point, None)
             inside = self._capacity is not None and made.arena <= self._capacity
             if inside and not self._drop_different():
                 break
         best = self.best
         peak, tried = best.planned.plan.peak or 0, best.point
-        if tried and peak > tried.load and self._timeout is None and self._nodes is None:
+        is_free = self._nodes is None and self._budget.share(1).seconds is None
+        if tried and peak > tried.load and is_free:
             # The plan of so many small tensors needs a longer search; the best bands are worth one.
-            self._draft_bands(plain, tried, in_place, _MANY)
+            self._draft_bands(plain, tried, _MANY)
         self._drop_different()
         chosen = self._choose().point
         words = "" if chosen else f"none: {self._explain_none()}"
@@ -326,24 +256,21 @@ class Run:
             return "outputs differ"
         return self._frontier.explain(self._frontier.points[0])
 
-    def _draft_bands(self, plain: Draft, point: Point, in_place: bool, nodes: int | None) -> Draft:
+    def _draft_bands(self, plain: Draft, point: Point, nodes: int | None) -> Draft:
         for known in self.drafts if nodes is None else ():
             if known.point == point:
                 return known
         assert self._frontier is not None
-        variant = self._writer.put(plain.variant, self._frontier.cut(point))
-        extra, parts = self._frontier.extra(point), self._writer.trials
-        return self._draft(
-            variant, in_place=in_place, parts=parts, point=point, nodes=nodes, extra=extra
-        )
+        step = _BANDS.make_step(self._frontier, point)
+        variant, parts = self._writer.put(plain.variant, step.change), self._writer.trials
+        return self._draft(variant, parts=parts, point=point, nodes=nodes, extra=step.extra)
 
-    def _list_points(
-        self, max_extra: float, beside: int, arena: int
-    ) -> tuple[list[Point], list[Point]]:
+    def _list_points(self, beside: int, arena: int) -> tuple[list[Point], list[Point]]:
         """Return the bands to try, the most promising first, and those to try if outputs differ."""
         frontier, trials = self._frontier, self._writer.trials
         assert frontier is not None
-        fit = [p for p in frontier.points[1:] if frontier.extra(p) <= max_extra + 1e-12]
+        most = self._aim.max_extra + 1e-12
+        fit = [p for p in frontier.points[1:] if frontier.extra(p) <= most]
         fit = [p for p in fit if p.arena + beside < arena or trials > 1]
         by_arena = sorted(fit, key=lambda point: (point.arena, point.work))
         if self._capacity is None:
@@ -396,12 +323,12 @@ class Run:
             plain=plain,
             best=best,
             steps=tuple(self._steps),
-            order=self._found,
+            order=None if self._order is None else self._order.change,
             frontier=self._frontier,
             comparison=comparison,
             has_runtime=self._writer.has_runtime,
             capacity=self._capacity,
-            seconds=time.perf_counter() - self._begun,
+            seconds=self._whole.elapsed,
             drafts=tuple(self.drafts),
             interrupted=is_stopped(),
             different=self._different,

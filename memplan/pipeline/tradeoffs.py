@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, Final
 
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Note
-from memplan.levers.writers import Plain, graph_of
+from memplan.levers import Aim, Plain, graph_of
 from memplan.pipeline.arranged import Draft
 from memplan.pipeline.run import Run
 from memplan.rewrite import Recomputed, find_floor, recompute
@@ -208,32 +207,24 @@ def tradeoff(
     free = replace(loaded, problem=loaded.problem.with_capacity(None))
     if nodes is None and timeout is None:
         nodes = _NODES
-    asked: dict[str, Any] = {"costs": costs, "spill": spill, "pure": tuple(pure)}
-    return _Search(free, in_place, asked, timeout, nodes).find(points)
+    aim = Aim(in_place=in_place, has_order=True, pure=tuple(pure), costs=costs, spill=spill)
+    return _Search(free, aim, timeout, nodes).find(points)
 
 
 class _Search:
     """One call of `tradeoff`."""
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        in_place: bool,
-        asked: Mapping[str, Any],
-        timeout: float | None,
-        nodes: int | None,
-    ) -> None:
-        self._begun = time.perf_counter()
-        self._in_place, self._asked = in_place, asked
-        self._run = Run(Plain(loaded), None, timeout, nodes, {})
+    def __init__(self, loaded: Loaded, aim: Aim, timeout: float | None, nodes: int | None) -> None:
+        self._begun, self._aim = time.perf_counter(), aim
+        self._run = Run(Plain(loaded), None, aim, timeout, nodes)
 
     @stoppable()
     def find(self, points: int) -> Tradeoff:
         """Try levers for one capacity after the other, from the largest one."""
         run = self._run
         with run.aim(None, 4):
-            run.plan(in_place=self._in_place, first_fit=False, parts=2)
-            run.reorder(in_place=self._in_place, pure=self._asked["pure"])
+            run.plan(first_fit=False, parts=2)
+            run.reorder()
         given, plain = run.drafts[0], run.best
         whole = self._find_whole()
         run.limits.append(whole.limits)
@@ -269,9 +260,10 @@ class _Search:
 
     def _find_whole(self) -> Recomputed:
         """Return the program with no re-runs, for which nothing is searched but the floor."""
-        order = self._run.find_order(in_place=self._in_place, pure=self._asked["pure"])
+        order, aim = self._run.find_order(), self._aim
         load = lay_out_again(order.given, in_place=False).problem.max_load
-        return recompute(order, max(1, load), **self._asked)  # a program may have no bytes
+        least = max(1, load)  # a program may have no bytes
+        return recompute(order, least, costs=aim.costs, spill=aim.spill, pure=aim.pure)
 
     def _find_frontier(self, plain: Draft) -> tuple[Frontier | None, str]:
         """Return the programs in bands, or why there are none."""
@@ -292,9 +284,9 @@ class _Search:
         run = self._run
         try:
             if uncut is not None:
-                run.cut(uncut, in_place=self._in_place, max_extra=inf)
+                run.cut(uncut)
             elif not any(_is_best(each, size) for each in run.drafts):
-                run.run_again(in_place=self._in_place, order=True, **self._asked)
+                run.run_again()
         except Interrupted:
             note_interrupt()
 
@@ -302,7 +294,7 @@ class _Search:
         """Return the programs that no other one beats, from the least work on."""
         layout = lay_out_again(plain.variant.loaded, in_place=False).layout
         assert layout is not None
-        question = again_of(layout, self._asked["costs"])
+        question = again_of(layout, self._aim.costs)
         measured = []
         for draft in self._run.drafts:
             cut = draft.variant.cut

@@ -20,7 +20,7 @@ from memplan import solvers
 from memplan.analysis.inspection import inspect
 from memplan.cli import main
 from memplan.fitting import fit_memories
-from memplan.pipeline import Plain, arrange, plan_in_order
+from memplan.pipeline import Plain, arrange
 from memplan.problem.plan import Plan
 from memplan.rewrite import recompute, reorder
 from memplan.rewrite.again import NoRunsError
@@ -72,7 +72,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "arrange": lambda: arrange(Plain(of_graph(STEP)), in_place=True, order=True, bands=True),
     "fit": lambda: fit_memories(of_graph(STEP), MEMORIES, {}),
     "tradeoff": lambda: mp.tradeoff(STEP, points=2),
-    "plan --levers order": lambda: plan_in_order(Plain(of_graph(STEP))),
+    "plan --levers order": lambda: mp.plan(of_graph(STEP), levers=["order"]),
     "inspect": lambda: inspect(of_graph(STEP)),
     "inspect, a capacity": lambda: inspect(_with_capacity(of_graph(STEP))),
     "compare": lambda: mp.compare(of_graph(STEP), PROBLEM),
