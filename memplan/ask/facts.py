@@ -153,6 +153,8 @@ def summarise_change(change: object) -> dict[str, Any]:
             "given_load": change.given_peak,
             "load": change.peak,
             "bound": change.bound,
+            "status": str(change.status),
+            "interrupted": change.interrupted,
             "moved": len(change.moved),
             "states": change.states,
             "runs": list(change.order),
@@ -160,6 +162,7 @@ def summarise_change(change: object) -> dict[str, Any]:
     if isinstance(change, Recomputed):
         plain = change.plain or 1
         return {
+            "capacity": change.capacity,
             "given_load": change.given_peak,
             "load": change.peak,
             "floor": {"bytes": change.floor, "operator": change.floor_operator},
@@ -169,6 +172,17 @@ def summarise_change(change: object) -> dict[str, Any]:
             "extra": round(change.extra / plain, 9),
             "bound": round(change.bound / plain, 9),
             "order_bound": round(change.order_bound / plain, 9),
+            "picoseconds": {
+                "plain": change.plain,
+                "extra": change.extra,
+                "bound": change.bound,
+                "moving": change.moving,
+                "hidden": change.hidden,
+            },
+            "gains_nothing": change.gains_nothing,
+            "status": str(change.status),
+            "moment": change.moment,
+            "interrupted": change.interrupted,
             "states": change.states,
             "runs": list(change.runs),
         }

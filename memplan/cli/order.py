@@ -91,19 +91,12 @@ def show_loads(
 def summarise(found: Reordered) -> dict[str, Any]:
     """Return what orders need, for scripts; amounts are in bytes."""
     from memplan.analysis.orders import cut_of
+    from memplan.ask.facts import summarise_change
 
-    cut = cut_of(found)
-    return {
-        "given_load": found.given_peak,
-        "load": found.peak,
-        "bound": found.bound,
-        "status": str(found.status),
-        "interrupted": found.interrupted,
-        "moved": len(found.moved),
-        "states": found.states,
-        "seconds": round(found.seconds, 6),
-        "cut": None if cut is None else asdict(cut),
-    }
+    facts, cut = summarise_change(found), cut_of(found)
+    facts.pop("runs")
+    seconds = round(found.seconds, 6)
+    return facts | {"seconds": seconds, "cut": None if cut is None else asdict(cut)}
 
 
 def _summary(found: Reordered) -> dict[str, Any]:

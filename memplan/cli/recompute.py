@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from memplan.cli import options, output, reading
-
-if TYPE_CHECKING:
-    from memplan.rewrite import Recomputed
 
 NAME = "recompute"
 EXAMPLES = (
@@ -65,8 +62,11 @@ def command(
 
         formats.write_files({out: write_graph(found.graph).encode()})
     if as_json:
-        record = summarise_again(found) | {"runs": list(found.runs), "output": out}
-        output.line(output.make_json(record))
+        from memplan.ask.facts import summarise_change
+
+        record: dict[str, Any] = {"seconds": round(found.seconds, 6), "output": out}
+        record |= {"notes": [asdict(note) for note in found.loaded.notes]}
+        output.line(output.make_json(summarise_change(found) | record))
     else:
         from memplan.view.words import again, parts
 
@@ -76,34 +76,3 @@ def command(
         output.tell_written(out)
     if found.interrupted:
         output.message(f"interrupted: {found.status}, the best re-runs so far")
-
-
-def summarise_again(found: Recomputed) -> dict[str, Any]:
-    """Return what re-runs need and cost, for scripts; in bytes, and in shares of one plain run."""
-    plain = found.plain or 1
-    return {
-        "capacity": found.capacity,
-        "given_load": found.given_peak,
-        "load": found.peak,
-        "floor": {"bytes": found.floor, "operator": found.floor_operator},
-        "repeated": found.repeated,
-        "moved": list(found.moved),
-        "outside": found.outside,
-        "extra": round(found.extra / plain, 9),
-        "bound": round(found.bound / plain, 9),
-        "order_bound": round(found.order_bound / plain, 9),
-        "picoseconds": {
-            "plain": found.plain,
-            "extra": found.extra,
-            "bound": found.bound,
-            "moving": found.moving,
-            "hidden": found.hidden,
-        },
-        "gains_nothing": found.gains_nothing,
-        "status": str(found.status),
-        "moment": found.moment,
-        "interrupted": found.interrupted,
-        "states": found.states,
-        "seconds": round(found.seconds, 6),
-        "notes": [asdict(note) for note in found.loaded.notes],
-    }

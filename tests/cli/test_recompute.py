@@ -63,6 +63,19 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert not record["gains_nothing"]
 
 
+def test_an_answer_tells_as_much(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the steps of a plan have all facts that the commands of one lever print."""
+    for command, lever in (("order", "order"), ("recompute", "again")):
+        capacity = ["-c", "1040"] if lever == "again" else []
+        assert main([command, "step.json", *capacity, "--json"]) == 0
+        alone = json.loads(capsys.readouterr().out)
+        assert main(["plan", "step.json", *capacity, "--levers", lever, "--json"]) == 0
+        step = json.loads(capsys.readouterr().out)["steps"][0]
+        shared = (alone.keys() & step.keys()) - {"seconds", "extra"}
+        assert {"given_load", "load", "bound", "status", "interrupted", "states"} <= shared
+        assert {key: alone[key] for key in shared} == {key: step[key] for key in shared}
+
+
 def test_times_that_were_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Tests that they decide what runs again costs."""
     times = [f"{kind}{i},{1 + (kind == 'b')}e-6" for kind in "fb" for i in range(5)]
