@@ -27,7 +27,7 @@ from torch import nn
 import memplan
 from memplan.extensions.slab import cuda, record
 from memplan.extensions.streams import StreamRunner, capture_inference
-from memplan.formats import load_trace
+from memplan.problem.formats import load_trace
 
 
 class Branches(nn.Module):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
     from memplan.answer import Answer, Axis, Part, Step
-    from memplan.apart import Apart, Waits, plan_apart, plan_waits
     from memplan.ask import Machine, check_answer, load_answer, plan, save_answer
     from memplan.base.errors import (
         FormatError,
@@ -32,19 +31,8 @@ if TYPE_CHECKING:
         ProofError,
         UnsupportedError,
     )
-    from memplan.envelopes import Envelope, envelope
-    from memplan.fitting import fit
-    from memplan.formats import load_plan, save
-    from memplan.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
-    from memplan.paths import plan_paths
-    from memplan.pipeline import Arranged, Tradeoff, arrange, tradeoff
-    from memplan.planning import Planned, plan_model
-    from memplan.problem import Buffer, Gap, Problem, Reserved
-    from memplan.problem.plan import Plan, Status
-    from memplan.referee import verify
-    from memplan.repack.repacker import Repacker
-    from memplan.repack.selection import Selection, pack_most_valuable
-    from memplan.rewrite import (
+    from memplan.levers.pipeline import Arranged, Tradeoff, arrange, tradeoff
+    from memplan.levers.rewrite import (
         Recomputed,
         Reordered,
         recompute,
@@ -52,9 +40,22 @@ if TYPE_CHECKING:
         verify_order,
         verify_recompute,
     )
+    from memplan.levers.rewrite.waits import Waits, plan_waits
+    from memplan.machine.apart import Apart, plan_apart
+    from memplan.machine.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
+    from memplan.machine.repack.repacker import Repacker
+    from memplan.machine.repack.selection import Selection, pack_most_valuable
+    from memplan.problem import Buffer, Gap, Problem, Reserved
+    from memplan.problem.formats import load_plan, save
+    from memplan.problem.plan import Plan, Status
+    from memplan.programs.sources import Loaded, load
+    from memplan.referee import verify
+    from memplan.runtimes.fitting import fit
+    from memplan.scenarios.envelope import Envelope, envelope
+    from memplan.scenarios.paths import plan_paths
+    from memplan.scenarios.together import Together, plan_together
     from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
-    from memplan.sources import Loaded, load
-    from memplan.together import Together, plan_together
+    from memplan.solvers.planning import Planned, plan_model
 
     __version__: str
 
@@ -144,66 +145,66 @@ _HOMES = {
     "load_answer": "memplan.ask",
     "save_answer": "memplan.ask",
     "plan": "memplan.ask",
-    "Apart": "memplan.apart",
-    "plan_apart": "memplan.apart",
-    "Waits": "memplan.apart",
-    "plan_waits": "memplan.apart",
-    "Arranged": "memplan.pipeline",
-    "arrange": "memplan.pipeline",
-    "Blocks": "memplan.memories",
-    "plan_blocks": "memplan.memories",
-    "Assigned": "memplan.memories",
-    "Memory": "memplan.memories",
-    "Stretch": "memplan.memories",
-    "assign": "memplan.memories",
-    "Together": "memplan.together",
-    "plan_together": "memplan.together",
+    "Apart": "memplan.machine.apart",
+    "plan_apart": "memplan.machine.apart",
+    "Waits": "memplan.levers.rewrite.waits",
+    "plan_waits": "memplan.levers.rewrite.waits",
+    "Arranged": "memplan.levers.pipeline",
+    "arrange": "memplan.levers.pipeline",
+    "Blocks": "memplan.machine.memories",
+    "plan_blocks": "memplan.machine.memories",
+    "Assigned": "memplan.machine.memories",
+    "Memory": "memplan.machine.memories",
+    "Stretch": "memplan.machine.memories",
+    "assign": "memplan.machine.memories",
+    "Together": "memplan.scenarios.together",
+    "plan_together": "memplan.scenarios.together",
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
-    "Envelope": "memplan.envelopes",
+    "Envelope": "memplan.scenarios.envelope",
     "FormatError": "memplan.base.errors",
     "Gap": "memplan.problem",
     "Interrupted": "memplan.solvers",
-    "Loaded": "memplan.sources",
+    "Loaded": "memplan.programs.sources",
     "InfeasibleError": "memplan.base.errors",
     "MemplanError": "memplan.base.errors",
     "MissingExtraError": "memplan.base.errors",
     "NoPlanError": "memplan.base.errors",
     "Plan": "memplan.problem.plan",
     "PlanError": "memplan.base.errors",
-    "Planned": "memplan.planning",
+    "Planned": "memplan.solvers.planning",
     "Problem": "memplan.problem",
     "ProblemError": "memplan.base.errors",
     "Progress": "memplan.solvers",
     "ProofError": "memplan.base.errors",
-    "Recomputed": "memplan.rewrite",
-    "Reordered": "memplan.rewrite",
-    "Repacker": "memplan.repack.repacker",
+    "Recomputed": "memplan.levers.rewrite",
+    "Reordered": "memplan.levers.rewrite",
+    "Repacker": "memplan.machine.repack.repacker",
     "Reserved": "memplan.problem",
     "Round": "memplan.solvers",
-    "Selection": "memplan.repack.selection",
+    "Selection": "memplan.machine.repack.selection",
     "Status": "memplan.problem.plan",
     "UnsupportedError": "memplan.base.errors",
     "compare": "memplan.analysis.compare",
-    "envelope": "memplan.envelopes",
+    "envelope": "memplan.scenarios.envelope",
     "explain": "memplan.analysis.explain",
-    "fit": "memplan.fitting",
+    "fit": "memplan.runtimes.fitting",
     "inspect": "memplan.analysis.inspection",
-    "load": "memplan.sources",
-    "load_plan": "memplan.formats",
+    "load": "memplan.programs.sources",
+    "load_plan": "memplan.problem.formats",
     "lower_bound": "memplan.solvers",
-    "pack_most_valuable": "memplan.repack.selection",
-    "plan_model": "memplan.planning",
-    "plan_paths": "memplan.paths",
-    "recompute": "memplan.rewrite",
-    "reorder": "memplan.rewrite",
-    "save": "memplan.formats",
+    "pack_most_valuable": "memplan.machine.repack.selection",
+    "plan_model": "memplan.solvers.planning",
+    "plan_paths": "memplan.scenarios.paths",
+    "recompute": "memplan.levers.rewrite",
+    "reorder": "memplan.levers.rewrite",
+    "save": "memplan.problem.formats",
     "solve": "memplan.solvers",
-    "Tradeoff": "memplan.pipeline",
-    "tradeoff": "memplan.pipeline",
+    "Tradeoff": "memplan.levers.pipeline",
+    "tradeoff": "memplan.levers.pipeline",
     "verify": "memplan.referee",
-    "verify_order": "memplan.rewrite",
-    "verify_recompute": "memplan.rewrite",
+    "verify_order": "memplan.levers.rewrite",
+    "verify_recompute": "memplan.levers.rewrite",
 }
 
 

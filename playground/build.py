@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memplan.programs.sources.graph_json import BITS
 from memplan.runtimes.onnx.read import graph_build, graph_memory, protos
 from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.graph import UNKNOWN_CONTROL
 from memplan.runtimes.tflm.read.refusals import CUSTOM, KERNELS
-from memplan.sources.graph_json import BITS
 from memplan.view.classes import PALETTE
 from memplan.view.page.markup import asset, fill_page
 

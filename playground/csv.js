@@ -1,4 +1,4 @@
-// Problems as CSV, in all dialects that `memplan.formats.minimalloc_csv` reads.
+// Problems as CSV, in all dialects that `memplan.problem.formats.minimalloc_csv` reads.
 
 const COLUMNS = {
   id: "id",

@@ -1,4 +1,4 @@
-// Turns a graph into the rows of a problem, as `memplan.graph` does: lifetimes, views, aliases.
+// Turns a graph into the rows of a problem, as `memplan.programs.graph` does: lifetimes, views, aliases.
 //
 // A graph has `tensors` ({name, bytes, kind, pin}), `operators` ({name, type, inputs, outputs,
 // workspace, blocks, loop}, indices of tensors), `inputs`, `outputs`, `views` ({tensor, base,

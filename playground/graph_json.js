@@ -1,4 +1,4 @@
-// Graphs of memplan as JSON, as `memplan.sources.graph_json` reads them.
+// Graphs of memplan as JSON, as `memplan.programs.sources.graph_json` reads them.
 //
 // `GRAPH_BITS`, which the build writes, has the bits of elements by type.
 

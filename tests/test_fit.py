@@ -10,20 +10,21 @@ import pytest
 from small_programs import chain, training_step
 
 import memplan as mp
-from memplan import fitting, planning
 from memplan.base.errors import MemplanError
 from memplan.base.sizes import parse_size, require_unit, write_size
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.pictures import Each, Read
 from memplan.levers import Aim
-from memplan.pipeline import Comparison, Plain, Variant, Written, arrange
-from memplan.pipeline.run import Run
-from memplan.planning import Planned
-from memplan.rewrite import find_floor
+from memplan.levers.pipeline import Comparison, Plain, Variant, Written, arrange
+from memplan.levers.pipeline.run import Run
+from memplan.levers.rewrite import find_floor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph.pictures import Each, Read
+from memplan.programs.sources import of_graph
+from memplan.programs.sources.graph_json import write_graph
+from memplan.runtimes import fitting
 from memplan.runtimes.c.writer import CHeader
-from memplan.sources import of_graph
-from memplan.sources.graph_json import write_graph
+from memplan.solvers import planning
+from memplan.solvers.planning import Planned
 
 MOBILE = Path("examples/models/mobile.tflite")
 

@@ -14,12 +14,12 @@ from rounds import ALL
 from tflite_models import model_named
 
 import memplan as mp
-from memplan.pipeline import arrange
+from memplan.levers.pipeline import arrange
+from memplan.programs.sources import load
+from memplan.programs.sources.options import Options
 from memplan.runtimes.choosing import choose_writer
 from memplan.runtimes.onnx import measure as onnxruntime
 from memplan.runtimes.tflm.write import minimal_arena
-from memplan.sources import load
-from memplan.sources.options import Options
 
 onnx = pytest.importorskip("onnx")
 int8_networks = pytest.importorskip("memplan_lab.bench.int8_networks")

@@ -13,10 +13,10 @@ from machine import Machine
 from strategies_graph import chain
 
 from memplan.base.errors import MemplanError
-from memplan.graph import Block, Graph, Kind, Operator
-from memplan.paths import PathPlans, list_choices, plan_paths
+from memplan.programs.graph import Block, Graph, Kind, Operator
+from memplan.programs.sources.loaded import of_graph
 from memplan.referee import verify
-from memplan.sources.loaded import of_graph
+from memplan.scenarios.paths import PathPlans, list_choices, plan_paths
 
 EVERYTHING = frozenset(Kind)
 PROGRAMS = frozenset({"blocks", "views", "aliases", "in_place", "workspace"})

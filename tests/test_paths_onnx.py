@@ -17,10 +17,10 @@ ort = pytest.importorskip("onnxruntime")
 from onnx_models import BOOL, graph, ints, loaded, model, node, value  # noqa: E402
 
 from memplan.base.errors import MemplanError  # noqa: E402
-from memplan.graph import Tensor  # noqa: E402
-from memplan.paths import PathPlans, plan_paths  # noqa: E402
+from memplan.programs.graph import Tensor  # noqa: E402
+from memplan.programs.sources import Loaded  # noqa: E402
 from memplan.referee import verify  # noqa: E402
-from memplan.sources import Loaded  # noqa: E402
+from memplan.scenarios.paths import PathPlans, plan_paths  # noqa: E402
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "Add": np.add,

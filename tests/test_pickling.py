@@ -19,8 +19,8 @@ import strategies_graph
 
 import memplan as mp
 from memplan.base.errors import FormatError, InfeasibleError, PlanError
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources import Loaded, of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RESIDUAL = EXAMPLES / "models" / "residual.graph.json"

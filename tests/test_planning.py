@@ -12,20 +12,19 @@ import pytest
 from tflite_models import Writer, chain, floats, for_each_model
 
 import memplan as mp
-from memplan import planning
 from memplan.base.errors import MemplanError, PlanError
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.planning import PlanningInterrupted, layout_of, layouts, plan_model
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
 from memplan.runtimes.tflm.read.model import load as stored
 from memplan.runtimes.tflm.write.planning import find_offsets
-from memplan.solvers import Budget, Interrupted
-from memplan.sources import Loaded, of_graph
-from memplan.sources.graph_json import write_graph
+from memplan.solvers import Budget, Interrupted, planning
+from memplan.solvers.planning import PlanningInterrupted, layout_of, layouts, plan_model
 
 pytestmark = pytest.mark.slow
 

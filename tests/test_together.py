@@ -15,7 +15,7 @@ from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemErr
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Kept, Plan
 from memplan.referee import Tenant, verify_together
-from memplan.together import Together, plan_together
+from memplan.scenarios.together import Together, plan_together
 
 ONE = Problem([Buffer("a", 0, 2, 60), Buffer("result", 1, 3, 8)])
 TWO = Problem([Buffer("b", 0, 1, 64), Buffer("answer", 1, 2, 8)])

@@ -17,13 +17,13 @@ from tflite_models import model_named
 import memplan as mp
 from memplan.base.errors import PlanError
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.states import State, find_states
-from memplan.planning import layout_of, place_states
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph.states import State, find_states
+from memplan.programs.sources import Loaded, of_graph
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.c.header import write_header
-from memplan.sources import Loaded, of_graph
-from memplan.sources.graph_json import write_graph
-from memplan.together import Together, plan_together
+from memplan.scenarios.together import Together, plan_together
+from memplan.solvers.planning import layout_of, place_states
 
 COMPILERS = {"c": ("gcc", "clang"), "c++": ("g++", "clang++")}
 WAKE_WORDS = ("okay_nabu", "hey_jarvis", "alexa")

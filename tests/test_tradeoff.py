@@ -13,11 +13,11 @@ import pytest
 from small_programs import chain, training_step
 
 import memplan as mp
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.pipeline import tradeoffs
-from memplan.rewrite.again import again_of
-from memplan.rewrite.bands import Uncut, find_frontier
-from memplan.sources import of_graph
+from memplan.levers.pipeline import tradeoffs
+from memplan.levers.rewrite.again import again_of
+from memplan.levers.rewrite.bands import Uncut, find_frontier
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import of_graph
 
 
 def check(graph: Graph, found: mp.Tradeoff) -> None:

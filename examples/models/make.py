@@ -17,9 +17,9 @@ import torch
 from onnx import TensorProto, helper
 from torch import nn
 
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.torch.read import graph_of
-from memplan.sources.graph_json import write_graph
 
 HERE = Path(__file__).parent
 

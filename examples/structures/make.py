@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from memplan.graph import Graph, Kind
+from memplan.programs.graph import Graph, Kind
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.torch.read import graph_of
-from memplan.sources.graph_json import write_graph
 from memplan_lab.bench.models import MODELS
 
 NETWORKS = ("resnet50", "bert_base")

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memplan import Problem, formats
+from memplan import Problem
+from memplan.problem import formats
 from memplan_lab.bench import corpus
 from memplan_lab.bench import generators as make
 from memplan_lab.bench.generators import with_size_noise

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from memplan.graph import Graph, Kind
-from memplan.graph.order import find_cycle, waits
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Graph, Kind
+from memplan.programs.graph.order import find_cycle, waits
+from memplan.programs.sources.graph_json import write_graph
 from memplan_lab.bench.generators import multi_stream, pangu_like
 
 pytestmark = pytest.mark.slow

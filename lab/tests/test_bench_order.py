@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from memplan.base.errors import FormatError, MemplanError
+from memplan.levers.rewrite.order import core_problem
 from memplan.problem import OrderProblem
-from memplan.rewrite.order import core_problem
 from memplan_lab.bench import orders
 from memplan_lab.bench.experiments import order
 from memplan_lab.bench.generators import programs

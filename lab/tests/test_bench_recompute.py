@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from again_oracle import States, program, random_program
 
+from memplan.levers.rewrite.again.native import core_recompute_problem
 from memplan.problem import RecomputeProblem
 from memplan.referee import verify_recompute
-from memplan.rewrite.again.native import core_recompute_problem
 from memplan_lab.bench.again import checkmate, chen, moccasin, suite
 from memplan_lab.bench.again.suite import put_in_order
 from memplan_lab.bench.experiments import recompute

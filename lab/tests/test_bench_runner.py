@@ -17,9 +17,8 @@ from typing import Any
 import misbehaving
 import pytest
 
-from memplan import formats
 from memplan.base.errors import MemplanError, UnsupportedError
-from memplan.problem import Buffer, Gap, Problem
+from memplan.problem import Buffer, Gap, Problem, formats
 from memplan.problem.plan import Plan, Status
 from memplan.solvers import registry
 from memplan_lab import bench

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.problem.loads import Loads
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan_lab.bench.generators.tiling import tile_graph
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pyarrow")
 
 from memplan import MemplanError, Problem  # noqa: E402
-from memplan.graph import Graph, Kind, Operator, Tensor, lay_out  # noqa: E402
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, lay_out  # noqa: E402
 from memplan_lab import bench, corpus  # noqa: E402
 from memplan_lab.bench.models import NETWORKS  # noqa: E402
 from memplan_lab.cli import main  # noqa: E402

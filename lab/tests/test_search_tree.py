@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import memplan as mp
-from memplan import Buffer, Problem, formats
+from memplan import Buffer, Problem
 from memplan.base.errors import MemplanError, UnsupportedError
+from memplan.problem import formats
 from memplan_lab.bench.suites import five_buffers
 from memplan_lab.cli import main
 from memplan_lab.study import search_figure, search_tree

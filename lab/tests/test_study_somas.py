@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.graph import Layout, lay_out, unsafe_pairs
 from memplan.problem import Problem
+from memplan.programs.graph import Layout, lay_out, unsafe_pairs
 from memplan_lab.bench import report, somas_tables
 from memplan_lab.bench.experiments import somas
 from memplan_lab.bench.generators import pangu_like

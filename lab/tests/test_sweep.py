@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 import sweep_folder
 
-from memplan import formats
 from memplan.base.errors import FormatError, MemplanError
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
 from memplan_lab import sweep
 from memplan_lab.bench.suites import Case
 from memplan_lab.cli import main

@@ -17,8 +17,7 @@ from pathlib import Path
 import misbehaving
 import pytest
 
-from memplan import formats
-from memplan.problem import Problem
+from memplan.problem import Problem, formats
 from memplan_lab import study, sweep
 from memplan_lab.bench import processes
 from memplan_lab.cli import main

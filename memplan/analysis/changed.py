@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from memplan.graph.fusion import Fusion
-from memplan.graph.remake import Remake
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
+from memplan.programs.graph.fusion import Fusion
+from memplan.programs.graph.remake import Remake
 
 __all__ = ["fuse", "halve", "remake_row"]
 

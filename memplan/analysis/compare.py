@@ -188,8 +188,8 @@ def _plan_models(
     The same model on both sides gets the same plan, as a second search with a clock may differ.
     """
     # Imported here, so that comparing problems does not load the readers of files.
-    from memplan.planning import Planned, plan_model
-    from memplan.sources import Loaded, lay_out_again
+    from memplan.programs.sources import Loaded, lay_out_again
+    from memplan.solvers.planning import Planned, plan_model
 
     def best(model: Asked | Plan) -> Asked | Plan:
         if not isinstance(model, Loaded):

@@ -12,17 +12,17 @@ from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
 from memplan.analysis.orders import try_less, try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
 from memplan.base.errors import MemplanError, ProblemError
-from memplan.memories import Assigned, Memory, assign
-from memplan.planning import plan_model
+from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.again import Limits
+from memplan.machine.memories import Assigned, Memory, assign
 from memplan.problem import Asked, Buffer, Problem, problem_of
 from memplan.problem.loads import Held
 from memplan.problem.plan import Plan
-from memplan.rewrite import Recomputed, Reordered
-from memplan.rewrite.again import Limits
+from memplan.programs.sources.loaded import Failure, Figure, Loaded, of_problem
 from memplan.solvers import Bound
+from memplan.solvers.planning import plan_model
 from memplan.solvers.refereed import NODES, quick_plan
 from memplan.solvers.stopping import stoppable
-from memplan.sources.loaded import Failure, Figure, Loaded, of_problem
 
 __all__ = ["NODES", "Inspection", "Refusal", "Trial", "inspect"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from memplan.base.errors import MemplanError
+from memplan.levers.rewrite import Recomputed, Reordered, recompute, reorder
+from memplan.levers.rewrite.again import Limits, NoRunsError
+from memplan.levers.rewrite.columns import order_problem
 from memplan.problem import OrderProblem
-from memplan.rewrite import Recomputed, Reordered, recompute, reorder
-from memplan.rewrite.again import Limits, NoRunsError
-from memplan.rewrite.columns import order_problem
-from memplan.sources import Loaded, lay_out_again
+from memplan.programs.sources import Loaded, lay_out_again
 
 __all__ = ["Cut", "Move", "Moves", "cut_of", "explain_moves", "try_less", "try_orders"]
 

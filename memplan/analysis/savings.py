@@ -23,13 +23,13 @@ import numpy as np
 
 from memplan.analysis.changed import fuse, halve, remake_row
 from memplan.base.errors import ProblemError
-from memplan.graph import Layout
-from memplan.graph.fusion import Fusion, choose_together, find_fusions
-from memplan.graph.remake import Remake, find_remakes
 from memplan.problem import Problem, spans
 from memplan.problem.columns import NONE, Column, frozen
 from memplan.problem.immutable import Immutable
 from memplan.problem.loads import Loads
+from memplan.programs.graph import Layout
+from memplan.programs.graph.fusion import Fusion, choose_together, find_fusions
+from memplan.programs.graph.remake import Remake, find_remakes
 
 __all__ = ["Change", "Savings", "Worst", "savings"]
 

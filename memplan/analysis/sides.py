@@ -17,7 +17,7 @@ from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan
 
 if TYPE_CHECKING:
-    from memplan.sources.loaded import Label
+    from memplan.programs.sources.loaded import Label
 
 __all__ = ["Side", "Subject", "make_subject", "reorder"]
 

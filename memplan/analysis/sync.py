@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memplan import solvers
-from memplan.graph import Graph, Layout, lay_out
-from memplan.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.problem import Problem
+from memplan.programs.graph import Graph, Layout, lay_out
+from memplan.programs.graph.sync import Freedom, find_users, measure_freedom, synchronise
 from memplan.referee import verify
 
 __all__ = ["CostOfSafety", "Suggestion", "cost_of_safety", "suggest_sync"]

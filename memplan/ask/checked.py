@@ -20,8 +20,8 @@ from memplan.ask.saved import load_answer, read_machine
 from memplan.ask.scenarios import Joint
 from memplan.base.errors import MemplanError, PlanError, quoted
 from memplan.levers import Candidate, Lever, Variant
-from memplan.memories import Assigned, Blocks, Memory
-from memplan.memories.accesses import sum_bytes
+from memplan.machine.memories import Assigned, Blocks, Memory
+from memplan.machine.memories.accesses import sum_bytes
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify, verify_apart

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from memplan.answer import Claim
-from memplan.apart import Apart, Waits
-from memplan.envelopes import Envelope
-from memplan.memories import Assigned, Blocks
-from memplan.memories.copies import list_copies
-from memplan.memories.memory import as_number
-from memplan.rewrite import Recomputed, Reordered
-from memplan.together import Together
+from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.waits import Waits
+from memplan.machine.apart import Apart
+from memplan.machine.memories import Assigned, Blocks
+from memplan.machine.memories.copies import list_copies
+from memplan.machine.memories.memory import as_number
+from memplan.scenarios.envelope import Envelope
+from memplan.scenarios.together import Together
 
 __all__ = ["list_facts", "summarise_assigned", "summarise_change", "summarise_envelope"]
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from memplan.answer import Axis, Claim, Part
-from memplan.apart.penalties import Penalties, may_share, read_penalties, take_penalties
-from memplan.apart.planning import search as place_apart
 from memplan.ask.scenarios import Joint
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
 from memplan.base.notes import Note
-from memplan.memories import Memory
-from memplan.memories.accesses import Times
-from memplan.memories.assigning import place as place_in_memories
-from memplan.memories.blocks import place_blocks
-from memplan.planning import SharedBudget, leave_to_referee
+from memplan.machine.apart.penalties import Penalties, may_share, read_penalties, take_penalties
+from memplan.machine.apart.planning import search as place_apart
+from memplan.machine.memories import Memory
+from memplan.machine.memories.accesses import Times
+from memplan.machine.memories.assigning import place as place_in_memories
+from memplan.machine.memories.blocks import place_blocks
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
+from memplan.scenarios.together import Together
+from memplan.solvers.planning import SharedBudget, leave_to_referee
 from memplan.solvers.refereed import find_plan
-from memplan.together import Together
 
 __all__ = ["Machine", "Placed", "Search"]
 
@@ -79,9 +79,9 @@ class Machine:
         same.
     penalties
         By pair of buffers: what it costs if they share addresses; or a file of them. See
-        `memplan.apart.plan_apart`. The buffers of several programs are "program/buffer".
+        `memplan.machine.apart.plan_apart`. The buffers of several programs are "program/buffer".
     allowed, apart, reads, residency
-        See `memplan.memories.assign`.
+        See `memplan.machine.memories.assign`.
     reserved
         Addresses `(lower, upper)` that no buffer may use, in every place.
     """

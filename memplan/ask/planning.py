@@ -30,15 +30,15 @@ from memplan.base.errors import (
     ProblemError,
 )
 from memplan.base.notes import Code, Note
-from memplan.envelopes.ranges import Values
 from memplan.levers import Aim, Candidate, Lever, Plain, Writer, find_levers
-from memplan.planning import SharedBudget
+from memplan.levers.rewrite.again import Costs
+from memplan.levers.rewrite.bands import MAX_EXTRA
 from memplan.problem.plan import Plan, Status
-from memplan.rewrite.again import Costs
-from memplan.rewrite.bands import MAX_EXTRA
+from memplan.programs.sources import Loaded
+from memplan.scenarios.envelope.ranges import Values
+from memplan.scenarios.together.programs import find_pairs
+from memplan.solvers.planning import SharedBudget
 from memplan.solvers.stopping import is_stopped, stoppable
-from memplan.sources import Loaded
-from memplan.together.programs import find_pairs
 
 __all__ = ["Model", "Question", "plan"]
 
@@ -91,11 +91,11 @@ def plan(
     capacity
         Of the one arena, or of all blocks, in bytes: shorter than a machine with that.
     names, keep, overlap
-        Of several programs; see `memplan.together.plan_together`.
+        Of several programs; see `memplan.scenarios.together.plan_together`.
     often
         By name of a program: how often it runs while the others run once; traffic is weighted so.
     sizes, where, read_all
-        The values of dimensions; see `memplan.envelopes.envelope`. One plan is for all of them.
+        The values of dimensions; see `memplan.envelope`. One plan is for all of them.
     pins
         By id: the offset at which a buffer has to lie. The buffers of several programs are
         "program/buffer".

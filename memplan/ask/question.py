@@ -12,14 +12,14 @@ from memplan.answer import Step
 from memplan.ask.machines import Machine, Search
 from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_pin
 from memplan.base.errors import MemplanError, listed, quoted
-from memplan.envelopes.ranges import Range, Values
 from memplan.levers import Aim, Candidate, Lever, find_lever
-from memplan.planning import SharedBudget, load_model
 from memplan.problem import problem_of
+from memplan.programs.sources import Loaded, of_problem
+from memplan.scenarios.envelope.ranges import Range, Values
+from memplan.scenarios.together import name_programs
+from memplan.scenarios.together.programs import check_names
+from memplan.solvers.planning import SharedBudget, load_model
 from memplan.solvers.refereed import NODES
-from memplan.sources import Loaded, of_problem
-from memplan.together import name_programs
-from memplan.together.programs import check_names
 
 __all__ = ["Model", "Question"]
 

@@ -30,9 +30,9 @@ from memplan.ask.question import Question
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.files import read_text, write_text
 from memplan.base.notes import Code, Note
-from memplan.formats._fields import Fields, dumps, join, lines
-from memplan.formats.json import read_plan, read_problem, write_plan, write_problem
-from memplan.memories import Memory, Stretch
+from memplan.machine.memories import Memory, Stretch
+from memplan.problem.formats._fields import Fields, dumps, join, lines
+from memplan.problem.formats.json import read_plan, read_problem, write_plan, write_problem
 
 __all__ = ["describe_question", "load_answer", "read_machine", "save_answer", "write_answer"]
 

@@ -9,17 +9,17 @@ from typing import Any, Final, Protocol
 from memplan.answer import Axis, Claim, Part
 from memplan.base.errors import MemplanError, quoted
 from memplan.base.notes import Note
-from memplan.envelopes import Envelope, envelope
-from memplan.envelopes.ranges import Values
-from memplan.memories.accesses import Access, Times, find_kept, list_accesses
-from memplan.planning import Planned, SharedBudget
+from memplan.machine.memories.accesses import Access, Times, find_kept, list_accesses
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
+from memplan.programs.sources import Loaded, of_problem
 from memplan.referee import Tenant, verify_together
+from memplan.scenarios.envelope import Envelope, envelope
+from memplan.scenarios.envelope.ranges import Values
+from memplan.scenarios.together.planning import Joined, join_programs, plan_alone
+from memplan.scenarios.together.programs import Program, find_pairs
 from memplan.solvers.limits import MAX_COUNT, check_whole
-from memplan.sources import Loaded, of_problem
-from memplan.together.planning import Joined, join_programs, plan_alone
-from memplan.together.programs import Program, find_pairs
+from memplan.solvers.planning import Planned, SharedBudget
 
 __all__ = ["AtSizes", "InTurn", "Joint", "Once", "Scenario", "find_pin"]
 
@@ -160,7 +160,7 @@ def _list_names(begin: str, loaded: Loaded) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class InTurn(Scenario):
-    """Several programs run one after another, in any order (`memplan.together.plan_together`)."""
+    """Several programs run one after another, in any order (`memplan.plan_together`)."""
 
     keep: tuple[str, ...] = ()
     overlap: tuple[tuple[str, str], ...] = ()
@@ -260,7 +260,7 @@ def _list_kept(program: Program) -> list[bool]:
 class AtSizes(Scenario):
     """Programs of which each run has one of many sizes; one plan is for all of them."""
 
-    # As `memplan.envelopes.envelope` has them, with `where` and `read_all`.
+    # As `memplan.scenarios.envelope.envelope` has them, with `where` and `read_all`.
     sizes: Mapping[str, Values]
     where: tuple[str, ...]
     # Returns the programs, as the levers left them, at sizes of the dimensions.

@@ -11,8 +11,8 @@ from memplan.cli import output
 
 if TYPE_CHECKING:
     from memplan.base.notes import Note
-    from memplan.planning import Planned
     from memplan.runtimes.tflm.write import Applied
+    from memplan.solvers.planning import Planned
 
 
 def require_offsets(found: Planned) -> None:

@@ -13,9 +13,9 @@ from memplan.cli.applied import check_capacity, require_offsets, show
 from memplan.cli.inputs import is_copy, keep
 
 if TYPE_CHECKING:
-    from memplan.planning import Planned
     from memplan.problem.plan import Plan
     from memplan.runtimes.tflm.read.boards import Board
+    from memplan.solvers.planning import Planned
 
 NAME = "apply"
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc")
@@ -119,7 +119,7 @@ def command(
     plan, that of `memplan plan` with the same options. Either all outputs are written or none. A
     plan of another model is rejected, and the message says what differs.
     """
-    from memplan.sources import detect
+    from memplan.programs.sources import detect
 
     if overwrite and is_copy(input):
         raise typer.BadParameter("the input is not a file on disk", param_hint="'--overwrite'")
@@ -204,7 +204,7 @@ def command(
 
 def _check_kind(input: str, out: str | None) -> None:
     """Refuse a model whose name ends like a file of another kind."""
-    from memplan.sources import detect
+    from memplan.programs.sources import detect
 
     suffix = {"tflite": ".tflite", "onnx": ".onnx"}.get(detect(input))
     if suffix is not None:
@@ -223,8 +223,8 @@ def _write_plan(
     board: Board | None,
 ) -> None:
     """Write one plan to all outputs, which are given by the option that names each."""
-    from memplan import formats
-    from memplan.sources import detect
+    from memplan.problem import formats
+    from memplan.programs.sources import detect
 
     model, header, shim = asked["--output"], asked["--c-header"], asked["--shim"]
     if model and detect(input) == "tflite":
@@ -283,11 +283,11 @@ def _make_plan(
     board: Board | None,
 ) -> Planned:
     """Return the one plan of all outputs, and ask for the unit of the capacity before."""
-    from memplan import formats
     from memplan.base.errors import MemplanError
-    from memplan.planning import Planned, layout_of, plan_model
+    from memplan.problem import formats
+    from memplan.programs.sources import detect
+    from memplan.solvers.planning import Planned, layout_of, plan_model
     from memplan.solvers.stopping import stoppable
-    from memplan.sources import detect
 
     if tflite and detect(input) != "tflite":
         also = "; of an ONNX model, --order or --bands write another one"
@@ -324,9 +324,9 @@ def _write_paths(
     capacity: int | None,
 ) -> None:
     """Write one header with the plans of several paths."""
-    from memplan import formats
-    from memplan.paths import plan_paths
+    from memplan.problem import formats
     from memplan.runtimes.c.paths import write_paths_header
+    from memplan.scenarios.paths import plan_paths
     from memplan.view.words import paths as words
 
     loaded = reading.read_input(input, model=model)
@@ -342,8 +342,8 @@ def _write_paths(
 
 def _plan_of_file(input: str, chosen: Planned, *, pins: bool, board: Board | None) -> Plan:
     """Return a plan with a stricter alignment as a plan of the problem in the file."""
-    from memplan.planning import layouts
     from memplan.problem.plan import Plan
+    from memplan.solvers.planning import layouts
 
     loaded = reading.read_input(input, model=options.Model(pins=pins), board=board)
     problem = layouts(loaded, in_place=chosen.in_place)[-1].problem

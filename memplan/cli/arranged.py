@@ -12,7 +12,7 @@ from memplan.cli import options, output, reading
 from memplan.cli.applied import join_notes, show, show_notes
 
 if TYPE_CHECKING:
-    from memplan.pipeline import Arranged, Writer
+    from memplan.levers.pipeline import Arranged, Writer
     from memplan.runtimes.tflm.read.boards import Board
 
 
@@ -32,9 +32,9 @@ def write_arranged(
 
     `asked` are more arguments of `memplan.arrange`: `order`, `again`, `bands`, `capacity`, limits.
     """
-    from memplan import formats
-    from memplan.pipeline import arrange
-    from memplan.sources import detect
+    from memplan.levers.pipeline import arrange
+    from memplan.problem import formats
+    from memplan.programs.sources import detect
 
     writer = _choose_writer(input, model, out, board, header=header, name=name, fused=fused)
     is_onnx = not header and detect(input) == "onnx"

@@ -12,8 +12,8 @@ from memplan.cli import options, output
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
-    from memplan.rewrite.bands import Frontier, Uncut
-    from memplan.sources import Loaded
+    from memplan.levers.rewrite.bands import Frontier, Uncut
+    from memplan.programs.sources import Loaded
 
 NAME = "bands"
 EXAMPLES = (
@@ -51,8 +51,8 @@ def command(
     output.check_output(out, input)
     form = output.choose_drawing(out, input)
 
-    from memplan.rewrite.bands import find_frontier
-    from memplan.sources import measuring
+    from memplan.levers.rewrite.bands import find_frontier
+    from memplan.programs.sources import measuring
 
     loaded, uncut = load_program(input, options.Model(dim))
     found = find_frontier(uncut)
@@ -68,7 +68,7 @@ def command(
         if notes:
             output.console().print(parts.render_notes(notes))
     if out is not None:
-        from memplan.formats import write_text
+        from memplan.problem.formats import write_text
         from memplan.view import frontier, picture
 
         if form == "html":
@@ -82,9 +82,9 @@ def command(
 def load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
     """Return a model, and what is known of its operators: they say which rows they need."""
     from memplan.base.errors import MemplanError
-    from memplan.graph.pictures import UNKNOWN_ROWS
+    from memplan.programs.graph.pictures import UNKNOWN_ROWS
+    from memplan.programs.sources import detect
     from memplan.runtimes.choosing import choose_writer
-    from memplan.sources import detect
 
     kind = detect(input)
     writer = choose_writer(Path(input), options=model.reading(), fused=False)

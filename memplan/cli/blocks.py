@@ -11,7 +11,7 @@ from memplan.cli import output
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
 
 __all__ = ["refuse_alone", "verify"]
 

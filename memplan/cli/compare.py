@@ -17,7 +17,7 @@ from memplan.cli.inputs import keep
 if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
 
 NAME = "compare"
 EXAMPLES = (
@@ -190,8 +190,8 @@ def _parse_gates(peak: str | None, load: str | None) -> list[Gate]:
 
 def _read(path: str, model: options.Model) -> Loaded | Plan:
     """Read a model or a problem, or a plan that says that it is one."""
-    from memplan import sources
     from memplan.base.errors import FormatError
+    from memplan.programs import sources
 
     try:
         return reading.read_input(path, model=model)
@@ -215,7 +215,7 @@ def _write(
     out: str | None,
 ) -> None:
     """Write a comparison to a file, or print it."""
-    from memplan import formats
+    from memplan.problem import formats
     from memplan.view.comparison import make_report
     from memplan.view.markdown import format_report
     from memplan.view.reports import format_page, render_plain

@@ -13,7 +13,7 @@ from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
 
 NAME = "convert"
 EXAMPLES = (
@@ -88,8 +88,8 @@ def command(
     if format is None:
         output.check_suffix(out, output.PLANS | _GRAPHS | _PICTURES)
 
-    from memplan import formats
     from memplan.base.errors import FormatError
+    from memplan.problem import formats
     from memplan.problem.plan import Plan
 
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
@@ -128,8 +128,9 @@ def command(
 
 def _load(path: str, model: options.Model) -> Loaded | Plan:
     """Read the problem of a file, or a plan that says that it is one."""
-    from memplan import formats, sources
     from memplan.base.errors import FormatError
+    from memplan.problem import formats
+    from memplan.programs import sources
 
     try:
         format = sources.detect(path)

@@ -11,7 +11,7 @@ from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
 
 NAME = "file"
 
@@ -22,9 +22,9 @@ def command(
     input: options.Input, dim: options.Dim = None, limit_factor: options.LimitFactor = 1
 ) -> None:
     """Show what a file is, and what can be done with it. `memplan FILE` is enough."""
-    from memplan import sources
     from memplan.base.errors import MemplanError
-    from memplan.sources import registry
+    from memplan.programs import sources
+    from memplan.programs.sources import registry
 
     name = output.names.get(input, input)
     if _is_proof(input):
@@ -69,7 +69,7 @@ def _describe_plan(name: str, plan: Plan) -> None:
 
 
 def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
-    from memplan.sources import registry
+    from memplan.programs.sources import registry
     from memplan.view.units import human, plural
     from memplan.view.words.parts import add_up
 

@@ -14,8 +14,8 @@ from memplan.base.errors import FormatError
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.envelopes import Envelope
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
+    from memplan.scenarios.envelope import Envelope
 
 NAME = "envelope"
 EXAMPLES = (
@@ -83,7 +83,7 @@ def run(
     output.check_libraries(input, extras=("plot",) * (_WRITES.get(kind) == "picture"))
     ranges = parse_ranges(model.dim or ())
 
-    from memplan.envelopes import envelope
+    from memplan.scenarios.envelope import envelope
 
     limits = {name: value for name, value in vars(search).items() if value is not None}
     # A file is given by its name, as formulas are in it, unless it is to be read in another way.
@@ -106,11 +106,11 @@ def run(
 def _write(found: Envelope, out: str, what: str) -> tuple[str, ...]:
     """Write an envelope, and return the files."""
     if what == "plan":
-        from memplan import formats
+        from memplan.problem import formats
 
         return formats.save(found.plan, out)
     if what == "header":
-        from memplan.formats import write_text
+        from memplan.problem.formats import write_text
         from memplan.runtimes.c.sizes import write_sizes_header
 
         write_text(out, write_sizes_header(found, name=Path(out).stem))

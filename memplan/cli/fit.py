@@ -16,8 +16,8 @@ from memplan.cli import options, output, reading
 from memplan.cli.memories import Memories, put_into
 
 if TYPE_CHECKING:
-    from memplan.pipeline import Arranged
-    from memplan.sources import Loaded
+    from memplan.levers.pipeline import Arranged
+    from memplan.programs.sources import Loaded
 
 NAME = "fit"
 EXAMPLES = (
@@ -78,7 +78,7 @@ def command(
             input, several, rewriting, limits, on, dim, out, strict=strict, as_json=as_json
         )
         return
-    from memplan.fitting import find_fit
+    from memplan.runtimes.fitting import find_fit
 
     output.check_output(out, input)
     if out is not None and size is None:
@@ -98,7 +98,7 @@ def command(
     reading.refuse_notes(input, found.notes if strict else ())
     written = out if found.fits and out is not None else None
     if written is not None:
-        from memplan import formats
+        from memplan.problem import formats
 
         formats.write_files({written: found.data})
     if as_json:
@@ -128,8 +128,8 @@ def _fit_memories(
     memories, where = several.parse()
     output.check_folder(folder)
 
-    from memplan import formats
-    from memplan.fitting import fit_memories
+    from memplan.problem import formats
+    from memplan.runtimes.fitting import fit_memories
 
     dims = options.parse_dims(dim or ())
     asked = vars(rewriting) | {"pure": rewriting.pure or ()} | vars(limits)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memplan.analysis.inspection import Inspection, Refusal, Trial
-    from memplan.paths import PathPlans
-    from memplan.sources import Figure, Loaded
+    from memplan.programs.sources import Figure, Loaded
+    from memplan.scenarios.paths import PathPlans
 
 NAME = "inspect"
 EXAMPLES = (
@@ -80,7 +80,7 @@ def command(
     needs = None if board is None else boards.compute(Path(input), found, board)
     planned = None
     if paths.path:
-        from memplan.paths import plan_paths
+        from memplan.scenarios.paths import plan_paths
 
         limits: dict[str, Any] = vars(trials) | paths.arguments(trials.nodes)
         planned = plan_paths(found.loaded, **limits)
@@ -183,7 +183,7 @@ def _summarise_order(found: Inspection) -> dict[str, Any] | None:
 
 def _summarise_less(found: Inspection) -> dict[str, Any] | None:
     """Return what a tenth less memory costs, as a share of one plain run; `None` if not tried."""
-    from memplan.rewrite import Recomputed
+    from memplan.levers.rewrite import Recomputed
 
     less = found.less
     if less is None:
@@ -304,7 +304,7 @@ def _summarise_paths(found: PathPlans) -> dict[str, Any]:
 
 def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> None:
     """Show the plans of paths, or that there could be some."""
-    from memplan.paths import list_choices
+    from memplan.scenarios.paths import list_choices
     from memplan.view.words import paths as words
 
     choices = list_choices(loaded)
@@ -316,7 +316,7 @@ def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> N
 def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bool) -> None:
     """Show what the streams of a program cost, and what would make it less."""
     from memplan.base.errors import MemplanError
-    from memplan.sources.loaded import explain_bare
+    from memplan.programs.sources.loaded import explain_bare
 
     graph, layout = loaded.graph, loaded.layout
     if graph is None or layout is None:
@@ -343,8 +343,8 @@ def _print_streams(loaded: Loaded, console: Console, suggest: bool, in_place: bo
 
 def _explain_sharing(loaded: Loaded, a: str, b: str) -> str:
     from memplan.base.errors import MemplanError
-    from memplan.graph import why
-    from memplan.sources.loaded import explain_bare
+    from memplan.programs.graph import why
+    from memplan.programs.sources.loaded import explain_bare
 
     if loaded.layout is None:
         raise MemplanError(explain_bare(loaded.source, "which --why is about"))

@@ -14,10 +14,10 @@ from memplan.cli import output
 if TYPE_CHECKING:
     from memplan.answer import Answer, Part
     from memplan.base.notes import Note
-    from memplan.memories import Memory, Stretch
+    from memplan.machine.memories import Memory, Stretch
     from memplan.problem.plan import Plan
+    from memplan.programs.sources import Loaded
     from memplan.runtimes.tflm.read.boards import Board
-    from memplan.sources import Loaded
 
 __all__ = ["Memories", "note_kept", "put_into", "refuse_alone", "tell_memory", "verify"]
 
@@ -71,7 +71,7 @@ class Memories:
 
     def parse(self) -> tuple[tuple[Memory, ...], dict[str, Any]]:
         """Return the memories, and what else is asked, as arguments of `memplan.assign`."""
-        from memplan.memories.text import parse_memories, parse_reads
+        from memplan.machine.memories.text import parse_memories, parse_reads
 
         allowed: dict[str, list[str]] = {}
         for text in self.allow or ():
@@ -114,9 +114,9 @@ def tell_memory(found: Answer, part: Part, reads: Sequence[str] | None = None) -
     It says too of which buffers it holds pieces, and when; and how often operators read, if that
     was given.
     """
-    from memplan.memories import Assigned
-    from memplan.memories.text import format_memory
-    from memplan.together import Together
+    from memplan.machine.memories import Assigned
+    from memplan.machine.memories.text import format_memory
+    from memplan.scenarios.together import Together
 
     for claim in found.claims:
         if isinstance(claim, Together):  # states are told beside the buffers of a program
@@ -146,10 +146,10 @@ def refuse_alone(plan: Plan, path: str) -> None:
 def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: bool) -> None:
     """Check the plans of all memories in a folder; say why, and exit with 1, if one is wrong."""
     from memplan.base.errors import FormatError, PlanError
-    from memplan.memories.accesses import list_accesses, sum_bytes
-    from memplan.memories.text import parse_memories, parse_reads
-    from memplan.planning import layouts
+    from memplan.machine.memories.accesses import list_accesses, sum_bytes
+    from memplan.machine.memories.text import parse_memories, parse_reads
     from memplan.referee import verify_assigned
+    from memplan.solvers.planning import layouts
     from memplan.view.words.assigned import describe_valid
 
     texts = []
@@ -198,7 +198,7 @@ def _read_reads(plans: Mapping[str, Plan]) -> list[str]:
 def _read_stretches(path: str, plan: Plan) -> list[Stretch]:
     """Return when a plan holds pieces of buffers of other memories, as `make_plans` says it."""
     from memplan.base.errors import FormatError
-    from memplan.memories import Stretch
+    from memplan.machine.memories import Stretch
 
     types = {each.name: each.type for each in fields(Stretch)}
     stated = plan.stats.get("stretches", [])

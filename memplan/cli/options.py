@@ -13,9 +13,9 @@ import typer
 from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
+    from memplan.programs.sources import Loaded
+    from memplan.programs.sources.options import Options as ModelOptions
     from memplan.runtimes.tflm.read.boards import Board
-    from memplan.sources import Loaded
-    from memplan.sources.options import Options as ModelOptions
 
 
 class PlanFormat(StrEnum):
@@ -386,7 +386,7 @@ class Paths:
             raise typer.BadParameter("it needs --path", param_hint="'--known'")
 
     def arguments(self, nodes: int | None) -> dict[str, Any]:
-        """Return what `memplan.paths.plan_paths` is asked."""
+        """Return what `memplan.scenarios.paths.plan_paths` is asked."""
         from memplan.solvers.refereed import NODES
 
         paths = None if self.path == ["all"] else [*map(_parse_path, self.path or ())]
@@ -479,7 +479,7 @@ class Model:
 
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
-        from memplan.sources.options import Options
+        from memplan.programs.sources.options import Options
 
         dims = parse_dims(self.dim or ())
         return Options(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.rewrite import Reordered
-    from memplan.sources import Loaded
+    from memplan.levers.rewrite import Reordered
+    from memplan.programs.sources import Loaded
 
 NAME = "order"
 EXAMPLES = (
@@ -35,8 +35,8 @@ def command(
     """
     loaded = reading.read_input(input, model)
 
-    from memplan.rewrite import reorder
-    from memplan.sources import measuring
+    from memplan.levers.rewrite import reorder
+    from memplan.programs.sources import measuring
 
     found = reorder(
         loaded,
@@ -69,8 +69,8 @@ def show_loads(
     **limits: Any,
 ) -> None:
     """Show the load of a program in its given order, and in the best one that is found."""
-    from memplan.planning import layouts
-    from memplan.rewrite import reorder
+    from memplan.levers.rewrite import reorder
+    from memplan.solvers.planning import layouts
 
     found = reorder(given, in_place=in_place, **limits)
     ways = [each.problem for each in layouts(given, in_place=in_place)]

@@ -235,8 +235,8 @@ def check_libraries(*inputs: str, extras: Iterable[str] = (), solvers: Iterable[
     too), and extras are what else is needed.
     """
     from memplan.base.extras import check
+    from memplan.programs.sources import find_extra
     from memplan.solvers import registry
-    from memplan.sources import find_extra
 
     for solver in solvers:
         registry.check_libraries(registry.parse(solver)[0])

@@ -17,11 +17,11 @@ from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.answer import Answer
-    from memplan.planning import Planned
+    from memplan.levers.rewrite import Recomputed, Reordered
     from memplan.problem.plan import Plan
-    from memplan.rewrite import Recomputed, Reordered
+    from memplan.programs.sources import Figure, Loaded
     from memplan.runtimes.torch.measure.run import Measured
-    from memplan.sources import Figure, Loaded
+    from memplan.solvers.planning import Planned
 
 NAME = "plan"
 EXAMPLES = (
@@ -186,7 +186,7 @@ def _plan_one(
     output.check_libraries(input, extras=("torch",) * measure, solvers=[request.solver])
     loaded = reading.read_input(input, model, request.constraints, board)
 
-    from memplan import formats
+    from memplan.problem import formats
 
     tracer = None if trace is None else context.with_resource(open_log(trace))
     if progress is None:
@@ -245,7 +245,7 @@ def _of_given_order(figure: Figure) -> Figure:
 
 def _plan(loaded: Loaded, **search: Any) -> tuple[Planned, bool]:
     """Return the plan, and whether Ctrl-C cut the search short."""
-    from memplan.planning import PlanningInterrupted, plan_model
+    from memplan.solvers.planning import PlanningInterrupted, plan_model
 
     try:
         return plan_model(loaded, **search), False

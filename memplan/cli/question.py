@@ -15,9 +15,9 @@ from memplan.cli.memories import Memories, tell_memory
 if TYPE_CHECKING:
     from memplan.answer import Answer, Step
     from memplan.ask import Machine
+    from memplan.programs.sources import Loaded
     from memplan.runtimes.tflm.board_arena import BoardArena
     from memplan.runtimes.tflm.read.boards import Board
-    from memplan.sources import Loaded
 
 __all__ = [
     "Question",
@@ -196,7 +196,7 @@ def refuse_unused(request: Request) -> None:
 
 def find_change(found: Answer) -> Any:
     """Return the order or the re-runs of an answer about one program; `None` without them."""
-    from memplan.rewrite import Recomputed, Reordered
+    from memplan.levers.rewrite import Recomputed, Reordered
 
     changes = [step.change for step in found.steps]
     return next((each for each in changes if isinstance(each, (Reordered, Recomputed))), None)
@@ -204,7 +204,7 @@ def find_change(found: Answer) -> Any:
 
 def describe_waits(step: Step) -> None:
     """Print which operators wait, if that is what a lever did."""
-    from memplan.apart import Waits
+    from memplan.levers.rewrite.waits import Waits
 
     if isinstance(step.change, Waits):
         from memplan.view.words.apart import describe_apart
@@ -230,7 +230,7 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
     sizes = envelope.parse_ranges(request.model.dim or ()) if _has_sizes(request) else None
     programs, given = _read(request, machine, sizes)
 
-    from memplan.together import name_programs
+    from memplan.scenarios.together import name_programs
 
     names = name_programs([output.names.get(each, each) for each in request.inputs])
     found = _ask(
@@ -450,14 +450,14 @@ def _tell_beside(
 
 def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str]:
     """Write the plans, and the program that was planned; return the files."""
-    from memplan import formats
-    from memplan.formats.json import write_plan
+    from memplan.problem import formats
+    from memplan.problem.formats.json import write_plan
 
     files: dict[str, bytes] = {}
     written: list[str] = []
     change, out = find_change(found), request.out
     if out is not None and change is not None and len(given) == 1:
-        from memplan.rewrite import Recomputed, require_stored
+        from memplan.levers.rewrite import Recomputed, require_stored
 
         runs = change.runs if isinstance(change, Recomputed) else change.order
         require_stored(given[0], runs, change.loaded, request.inputs[0])
@@ -475,7 +475,7 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
     elif out is not None:
         written += formats.save(found.plan, out)
     if request.question.program is not None:
-        from memplan.sources.graph_json import write_graph
+        from memplan.programs.sources.graph_json import write_graph
 
         graph = found.programs[0].graph
         files[request.question.program] = write_graph(graph).encode()

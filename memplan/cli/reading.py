@@ -16,11 +16,11 @@ from memplan.cli import options
 
 if TYPE_CHECKING:
     from memplan.base.notes import Note
-    from memplan.graph import Graph, Kind
     from memplan.problem.plan import Plan
+    from memplan.programs.graph import Graph, Kind
+    from memplan.programs.sources import Figure, Loaded
     from memplan.runtimes.tflm.read.boards import Board
     from memplan.runtimes.torch.measure.run import Measured
-    from memplan.sources import Figure, Loaded
 
 
 PLAN_SUFFIX: Final = ".plan.json"  # of the files in a folder of plans
@@ -51,7 +51,7 @@ def ask_runtime(
     """Ask the format's own runtime, if it is installed, what it needs and what it refuses."""
     if loaded.graph is None:
         return loaded, ()
-    from memplan.sources import measuring
+    from memplan.programs.sources import measuring
 
     asked = replace(model.reading(), board=board)
     figure = measuring.measure(loaded.source, Path(path), asked)
@@ -70,7 +70,7 @@ def read_input(
 ) -> Loaded:
     """Load an input of any kind, and add to its problem what the command line says.
 
-    Nothing is laid out in place, because `memplan.planning` chooses between the layouts. With
+    Nothing is laid out in place, because `memplan.plan_model` chooses between the layouts. With
     `--strict` notes are errors, but for those with a code in `settled`, which the caller settles.
     """
 
@@ -78,8 +78,8 @@ def read_input(
         notes = [note for note in loaded.notes if note.code not in settled]
         refuse_notes(path, notes if model.strict else ())
 
-    from memplan import sources
-    from memplan.planning import capacity_to_load, hold_capacity, settle_sizes
+    from memplan.programs import sources
+    from memplan.solvers.planning import capacity_to_load, hold_capacity, settle_sizes
 
     read = partial(
         sources.load,
@@ -120,7 +120,7 @@ def follow_order(loaded: Loaded, plan: Plan) -> Loaded:
     """Return a program in the order that a plan of `plan --levers order` says, if it says one."""
     if "order" not in plan.stats:
         return loaded
-    from memplan.rewrite import put_in_order
+    from memplan.levers.rewrite import put_in_order
 
     return put_in_order(loaded, plan.stats["order"])
 
@@ -135,8 +135,8 @@ _PARTS: Final = {
 
 def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
     """Return the plans in a folder by path, and which they are: a key of `_PARTS`."""
-    from memplan import formats
     from memplan.base.errors import FormatError
+    from memplan.problem import formats
 
     names = sorted(name for name in os.listdir(folder) if name.endswith(PLAN_SUFFIX))
     plans = {path: formats.load_plan(path) for path in (os.path.join(folder, n) for n in names)}
@@ -156,8 +156,8 @@ def read_plans(folder: str) -> tuple[str, dict[str, Plan]]:
 
 def find_plan(path: str) -> Plan | None:
     """Return the plan in a file, or `None` if the file is not a plan."""
-    from memplan import formats
     from memplan.base.errors import FormatError
+    from memplan.problem import formats
 
     try:
         return formats.load_plan(path)
@@ -196,7 +196,7 @@ def _with_alignment(loaded: Loaded, unit: int) -> Loaded:
 
 def _with_graph(loaded: Loaded, graph: Graph) -> Loaded:
     """Return an input whose graph was changed, laid out again."""
-    from memplan import sources
+    from memplan.programs import sources
 
     made = sources.of_graph(graph, figures=loaded.figures, notes=loaded.notes)
     problem = made.problem.with_capacity(loaded.problem.capacity)
@@ -204,7 +204,7 @@ def _with_graph(loaded: Loaded, graph: Graph) -> Loaded:
 
 
 def _parse_kinds(texts: Sequence[str], hint: str) -> frozenset[Kind]:
-    from memplan.graph import Kind
+    from memplan.programs.graph import Kind
 
     kinds = []
     for text in texts:

@@ -51,14 +51,14 @@ def command(
     loaded = reading.read_input(input, options.Model(dim))
     reading.require_unit(capacity, loaded)
 
-    from memplan.rewrite import recompute
+    from memplan.levers.rewrite import recompute
 
     found = recompute(
         loaded, capacity, costs=costs, spill=spill, timeout=timeout, states=states, pure=pure or ()
     )
     if out is not None:
-        from memplan import formats
-        from memplan.sources.graph_json import write_graph
+        from memplan.problem import formats
+        from memplan.programs.sources.graph_json import write_graph
 
         formats.write_files({out: write_graph(found.graph).encode()})
     if as_json:

@@ -61,8 +61,8 @@ def command(
     output.check_suffix(out, {".json": "the trace"})
     output.check_libraries(extras=("torch",))
 
-    from memplan import formats
     from memplan.base.errors import FormatError
+    from memplan.problem import formats
     from memplan.runtimes.torch.record import record
     from memplan.runtimes.torch.record.recorder import make_arguments
 

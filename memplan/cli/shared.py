@@ -13,9 +13,9 @@ from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan, Shared
+    from memplan.programs.sources import Loaded
     from memplan.referee import Tenant
     from memplan.runtimes.tflm.read.boards import Board
-    from memplan.sources import Loaded
 
 __all__ = ["verify", "verify_beside"]
 
@@ -72,7 +72,7 @@ def verify_beside(loaded: Loaded, plan: Plan, path: str, *, in_place: bool) -> l
             f"not checked: the arena that it shares with {listed(others, quote=False)}; there is "
             f"no {missing}"
         ]
-    from memplan import formats
+    from memplan.problem import formats
 
     plans = {path: plan, **{file: formats.load_plan(file) for file in files}}
     named = _by_program(folder, plans)
@@ -118,7 +118,7 @@ def _choose(
 ) -> tuple[str, Plan]:
     """Return the plan of an input: one for this problem, or else that with its name."""
     from memplan.base.errors import listed
-    from memplan.planning import layouts
+    from memplan.solvers.planning import layouts
 
     stem = Path(output.names.get(path, path)).name.partition(".")[0]
     prints = {each.problem.fingerprint for each in layouts(loaded, in_place=in_place)}
@@ -133,8 +133,8 @@ def _choose(
 
 def _settle(loaded: Loaded, plan: Plan, in_place: bool) -> Tenant:
     """Return a program with its plan, states among them, if the referee accepts it by itself."""
-    from memplan.planning import layout_of, place_states
     from memplan.referee import Tenant
+    from memplan.solvers.planning import layout_of, place_states
 
     shared = _shared(plan)
     problem, placed = place_states(layout_of(loaded, plan, in_place=in_place), plan)

@@ -11,7 +11,7 @@ import typer
 from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
-    from memplan.pipeline import Tradeoff, TradeoffPoint
+    from memplan.levers.pipeline import Tradeoff, TradeoffPoint
 
 NAME = "tradeoff"
 EXAMPLES = (
@@ -52,7 +52,7 @@ def command(
     form = output.choose_drawing(out, input)
     loaded = reading.read_input(input, options.Model(dim))
 
-    from memplan.pipeline import tradeoff
+    from memplan.levers.pipeline import tradeoff
 
     asked: dict[str, Any] = {"in_place": in_place, "costs": costs, "spill": spill}
     found = tradeoff(loaded, points=points, pure=pure or (), **asked, **vars(limits))
@@ -63,7 +63,7 @@ def command(
 
         output.console().print(describe_tradeoff(found))
     if out is not None:
-        from memplan.formats import write_text
+        from memplan.problem.formats import write_text
         from memplan.view import picture
         from memplan.view.page.tradeoff import html
         from memplan.view.tradeoff import draw

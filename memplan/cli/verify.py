@@ -14,7 +14,7 @@ from memplan.cli.inputs import keep, keep_each
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
 
 NAME = "verify"
 _KIND, _BEGIN = re.compile(rb'"kind"\s*:\s*"answer"'), 256  # of a whole answer, in its first bytes
@@ -150,8 +150,8 @@ def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:
     For an order that the referee rejects, say why, and exit with 1. An order of other operators is
     no order at all: a `FormatError`.
     """
-    from memplan import formats
     from memplan.base.errors import FormatError, GraphError, PlanError
+    from memplan.problem import formats
 
     plan = formats.load_plan(path)
     blocks.refuse_alone(plan, path)
@@ -208,7 +208,7 @@ def _check_plan(loaded: Loaded, plan: Plan, path: str, in_place: bool) -> Loaded
     For a plan that it rejects, say why, and exit with 1.
     """
     from memplan.base.errors import PlanError
-    from memplan.planning import layout_of
+    from memplan.solvers.planning import layout_of
 
     try:
         return layout_of(loaded, plan, in_place=in_place)

@@ -15,9 +15,9 @@ from memplan.cli.inputs import keep
 from memplan.cli.order import show_loads
 
 if TYPE_CHECKING:
-    from memplan.planning import Planned
     from memplan.problem.plan import Plan
-    from memplan.sources import Loaded
+    from memplan.programs.sources import Loaded
+    from memplan.solvers.planning import Planned
     from memplan.view.panel import Panel
 
 NAME = "view"
@@ -179,9 +179,9 @@ def _read(
     path: str, plan: str | None, constraints: options.Constraints, model: options.Model
 ) -> tuple[Loaded, Plan | None]:
     """Read the input, and where it is a plan that says its own lifetimes, that plan."""
-    from memplan import formats
     from memplan.base.errors import FormatError
-    from memplan.sources import Loaded
+    from memplan.problem import formats
+    from memplan.programs.sources import Loaded
 
     try:
         loaded = reading.read_input(path, model, options.Constraints(constraints.capacity))
@@ -217,7 +217,7 @@ def _collect_recordings(own: dict[str, Loaded], others: Sequence[str]) -> dict[s
 
 def _load_given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Plan]:
     """Return the plan that the command line names, if any, by its name."""
-    from memplan import formats
+    from memplan.problem import formats
 
     if alone is not None:
         return {os.path.basename(path): alone}
@@ -227,7 +227,7 @@ def _load_given(path: str, plan: str | None, alone: Plan | None) -> dict[str, Pl
 def _layout_of(loaded: Loaded, plan: Plan) -> Loaded:
     """Return the layout that a plan is for; for a wrong plan, which is shown too, the input's."""
     from memplan.base.errors import PlanError
-    from memplan.planning import layout_of
+    from memplan.solvers.planning import layout_of
 
     try:
         return layout_of(loaded, plan, in_place=True)
@@ -242,7 +242,7 @@ def _solve(
 
     Plans that are shown side by side are of one layout: that of the first one.
     """
-    from memplan.planning import Planned, plan_model
+    from memplan.solvers.planning import Planned, plan_model
     from memplan.solvers.stopping import stoppable
 
     free = loaded.problem.with_capacity(None)

@@ -13,8 +13,8 @@ from memplan.base.files import read_text
 from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
-from memplan.sources.loaded import Figure, Loaded, note_limit
-from memplan.sources.options import Options
+from memplan.programs.sources.loaded import Figure, Loaded, note_limit
+from memplan.programs.sources.options import Options
 
 __all__ = ["Events", "matches", "parse", "read"]
 

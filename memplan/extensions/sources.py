@@ -1,11 +1,11 @@
-"""The formats that extensions read: `memplan.sources.registry` looks for this table.
+"""The formats that extensions read: `memplan.programs.sources.registry` looks for this table.
 
 It may be missing with all of this folder: then files of these formats are not recognised.
 """
 
 from typing import Final
 
-from memplan.sources.registry import Source
+from memplan.programs.sources.registry import Source
 
 __all__ = ["SOURCES"]
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from memplan.answer import Claim, Step
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
-from memplan.levers.writers import Variant, Writer, graph_of
-from memplan.rewrite import (
+from memplan.levers.rewrite import (
     Recomputed,
     Reordered,
     find_floor,
@@ -16,14 +15,15 @@ from memplan.rewrite import (
     recompute,
     verify_recompute,
 )
-from memplan.rewrite.again import Costs, NoRunsError
-from memplan.sources import Loaded
+from memplan.levers.rewrite.again import Costs, NoRunsError
+from memplan.levers.writers import Variant, Writer, graph_of
+from memplan.programs.sources import Loaded
 
 __all__ = ["Again", "describe_again"]
 
 
 class Again(Lever):
-    """See the module, and `memplan.rewrite.recompute`."""
+    """See the module, and `memplan.levers.rewrite.recompute`."""
 
     name = "again"
     needs_goal = True
@@ -60,7 +60,7 @@ class Again(Lever):
         Parameters
         ----------
         program, order
-            See `memplan.rewrite.recompute`.
+            See `memplan.levers.rewrite.recompute`.
         aim
             Its limit on the work is left to the caller, and so may be a goal: the next one is asked
             for when the re-runs of the last one were seen.

@@ -9,10 +9,10 @@ from typing import Any, Final
 from memplan.answer import Step
 from memplan.base.errors import PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
+from memplan.levers.rewrite import find_floor
+from memplan.levers.rewrite.bands import Frontier, Point, Region, Uncut, cut, find_frontier
 from memplan.levers.writers import Variant, Writer, graph_of
-from memplan.rewrite import find_floor
-from memplan.rewrite.bands import Frontier, Point, Region, Uncut, cut, find_frontier
-from memplan.sources import Loaded, of_graph
+from memplan.programs.sources import Loaded, of_graph
 
 __all__ = ["Bands"]
 
@@ -20,7 +20,7 @@ _MOST: Final = 6  # points of the frontier that are planned
 
 
 class Bands(Lever):
-    """See the module, and `memplan.rewrite.bands`."""
+    """See the module, and `memplan.levers.rewrite.bands`."""
 
     name = "bands"
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from memplan.answer import Step
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
 from memplan.levers.writers import Variant, Writer
-from memplan.planning import layouts
-from memplan.sources import Loaded, lay_out_again
+from memplan.programs.sources import Loaded, lay_out_again
+from memplan.solvers.planning import layouts
 
 __all__ = ["InPlace", "list_layouts"]
 

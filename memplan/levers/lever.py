@@ -12,10 +12,10 @@ from typing import Protocol
 
 from memplan.answer import Claim, Step
 from memplan.base.errors import MemplanError
+from memplan.levers.rewrite.again import Costs
 from memplan.levers.writers import Variant, Writer
-from memplan.rewrite.again import Costs
-from memplan.sources import Loaded
-from memplan.sources.loaded import explain_bare
+from memplan.programs.sources import Loaded
+from memplan.programs.sources.loaded import explain_bare
 
 __all__ = ["Aim", "Candidate", "Lever", "explain_missing"]
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from memplan.answer import Claim, Step
 from memplan.levers.in_place import list_layouts
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
+from memplan.levers.rewrite import Reordered, put_in_order, reorder, reorder_to_plan, verify_order
 from memplan.levers.writers import Variant, Writer
-from memplan.planning import layouts
-from memplan.rewrite import Reordered, put_in_order, reorder, reorder_to_plan, verify_order
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
+from memplan.solvers.planning import layouts
 
 __all__ = ["Order"]
 
 
 class Order(Lever):
-    """See the module, and `memplan.rewrite.reorder`."""
+    """See the module, and `memplan.levers.rewrite.reorder`."""
 
     name = "order"
 

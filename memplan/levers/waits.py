@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from memplan.answer import Claim, Step
-from memplan.apart import Waits as Waiting
-from memplan.apart import plan_waits, with_waits
 from memplan.base.errors import InfeasibleError, NoPlanError, PlanError
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
+from memplan.levers.rewrite.waits import Waits as Waiting
+from memplan.levers.rewrite.waits import plan_waits, with_waits
 from memplan.levers.writers import Variant, Writer
 from memplan.problem.plan import Status
-from memplan.sources import Loaded, lay_out_again
+from memplan.programs.sources import Loaded, lay_out_again
 
 __all__ = ["Waits"]
 
 
 class Waits(Lever):
-    """See the module, and `memplan.apart.plan_waits`."""
+    """See the module, and `memplan.machine.apart.plan_waits`."""
 
     name = "waits"
     needs_goal = True

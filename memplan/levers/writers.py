@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Note
-from memplan.graph import Graph
-from memplan.planning import Planned
-from memplan.rewrite import Recomputed, Reordered
-from memplan.rewrite.bands import Cut, Uncut
-from memplan.sources import Loaded, of_graph
-from memplan.sources.loaded import explain_bare
+from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.bands import Cut, Uncut
+from memplan.programs.graph import Graph
+from memplan.programs.sources import Loaded, of_graph
+from memplan.programs.sources.loaded import explain_bare
+from memplan.solvers.planning import Planned
 
 __all__ = ["Comparison", "Plain", "Variant", "Writer", "Written", "graph_of"]
 

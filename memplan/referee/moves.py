@@ -37,7 +37,7 @@ class MemoryClaim(Protocol):
 
 
 class StretchClaim(Protocol):
-    """What the referee has to know of a stretch; see `memplan.memories.Stretch`."""
+    """What the referee has to know of a stretch; see `memplan.machine.memories.Stretch`."""
 
     @property
     def buffer(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memplan.graph.pictures import Span
-from memplan.rewrite.bands import Action, Cut
+from memplan.levers.rewrite.bands import Action, Cut
+from memplan.programs.graph.pictures import Span
 
 __all__ = ["find_rules", "find_slices", "label_part"]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memplan.base.errors import MemplanError
-from memplan.sources import Loaded, detect, load
-from memplan.sources.options import Options
-from memplan.sources.registry import find_writer
+from memplan.programs.sources import Loaded, detect, load
+from memplan.programs.sources.options import Options
+from memplan.programs.sources.registry import find_writer
 
 if TYPE_CHECKING:
-    from memplan.pipeline import Writer
+    from memplan.levers.pipeline import Writer
 
 __all__ = ["choose_writer"]
 
@@ -75,7 +75,7 @@ def choose_writer(
             f"{_name(model)} is neither a TFLite nor an ONNX model: no other file is written in "
             "another order or in bands; --c-header writes them, with their plan, as a header"
         )
-    from memplan.pipeline import Plain
+    from memplan.levers.pipeline import Plain
 
     return Plain(_load(model, options), _name(model))
 

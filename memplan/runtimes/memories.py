@@ -9,13 +9,13 @@ from typing import Any
 
 from memplan.base.files import temporary_folder
 from memplan.base.notes import Note
-from memplan.memories import Assigned, Memory
-from memplan.memories.models import assign_layouts
-from memplan.pipeline import Variant, Writer
+from memplan.levers.pipeline import Variant, Writer
+from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories.models import assign_layouts
+from memplan.programs.sources.loaded import Beside
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader
 from memplan.runtimes.tflm.read.boards import Board
-from memplan.sources.loaded import Beside
 
 __all__ = ["Housed", "house"]
 

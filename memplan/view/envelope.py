@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memplan.envelopes import Envelope
+from memplan.scenarios.envelope import Envelope
 from memplan.view import paper, picture
 from memplan.view.classes import PALETTE
 from memplan.view.units import human

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memplan.planning import Planned
 from memplan.problem import Asked, Problem, problem_of
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
+from memplan.solvers.planning import Planned
 
 __all__ = ["Facts", "find_facts", "find_problem_facts"]
 
@@ -17,7 +17,7 @@ class Facts:
 
     name: tuple[str, ...]  # the id of the buffer
     tensors: tuple[tuple[str, ...], ...]  # the tensors in it; its own name where the file has none
-    kind: tuple[str, ...]  # its role in the program (`memplan.graph.Kind`)
+    kind: tuple[str, ...]  # its role in the program (`memplan.programs.graph.Kind`)
     operator: tuple[str, ...]  # of its maker ("Conv", "aten.mm"); empty for an input
     made_by: tuple[str, ...]  # that operator as "name (type)"
     used_by: tuple[tuple[str, ...], ...]  # the operators that read it, in the same form

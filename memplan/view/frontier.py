@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memplan.base.extras import require
-from memplan.rewrite.bands import Frontier
+from memplan.levers.rewrite.bands import Frontier
 from memplan.view import paper, picture
 from memplan.view.words.bands import describe_regions
 

@@ -12,12 +12,12 @@ from html import escape
 import numpy as np
 
 from memplan.base.errors import quoted
-from memplan.planning import Planned
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan, gap_text
 from memplan.problem.spans import spans
-from memplan.sources.loaded import Loaded
+from memplan.programs.sources.loaded import Loaded
+from memplan.solvers.planning import Planned
 from memplan.view import relations
 from memplan.view.curve import column_loads
 from memplan.view.levels import find_levels, find_top

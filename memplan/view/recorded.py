@@ -8,7 +8,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.plan import Plan
 from memplan.problem.trace import Trace
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 from memplan.view.addresses import compress
 
 __all__ = ["find_recorded", "of_trace"]

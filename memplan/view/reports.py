@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from memplan.analysis.compare import Comparison
     from memplan.analysis.inspection import Inspection
     from memplan.answer import Answer
-    from memplan.pipeline import Arranged, Tradeoff
+    from memplan.levers.pipeline import Arranged, Tradeoff
     from memplan.view.comparison import Cell, Report, Table
 
 __all__ = [

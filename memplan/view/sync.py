@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.analysis.sync import CostOfSafety, Suggestion
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
 from memplan.view.units import exact, human, percent, plural
 from memplan.view.words.parts import make_name, unit_of
 from memplan.view.words.tables import Column, FittedTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memplan.pipeline import Tradeoff, TradeoffPoint
+from memplan.levers.pipeline import Tradeoff, TradeoffPoint
 from memplan.view import paper, picture
 from memplan.view.classes import PALETTE
 from memplan.view.units import human

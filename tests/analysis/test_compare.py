@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan import formats, sources
 from memplan.analysis.compare import Comparison, Match, compare, grows_beyond
 from memplan.analysis.matching import Names, match_rows
 from memplan.base.errors import MemplanError, PlanError
 from memplan.base.notes import Code
-from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan
+from memplan.programs import sources
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 from memplan.view import comparison
 
 module = importlib.import_module("memplan.analysis.compare")

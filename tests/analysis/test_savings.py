@@ -1,4 +1,4 @@
-"""Tests of `memplan.analysis.savings` and `memplan.graph.remake`: what the load comes down to."""
+"""Tests of `analysis.savings` and `programs.graph.remake`: what the load comes down to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from memplan.analysis.changed import fuse
 from memplan.analysis.inspection import inspect
 from memplan.analysis.savings import Change, Worst, savings
 from memplan.base.errors import ProblemError
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
-from memplan.graph.fusion import choose_together, find_fusions
-from memplan.graph.remake import find_remakes
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
-from memplan.sources.loaded import of_graph
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
+from memplan.programs.graph.fusion import choose_together, find_fusions
+from memplan.programs.graph.remake import find_remakes
+from memplan.programs.sources.loaded import of_graph
 
 
 def half(buffer: Buffer) -> Buffer:

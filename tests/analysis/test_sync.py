@@ -9,9 +9,9 @@ import pytest
 import memplan
 from memplan.analysis.sync import cost_of_safety, suggest_sync
 from memplan.base.errors import GraphError
-from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
-from memplan.graph.order import on_streams, waits
-from memplan.graph.sync import find_users, measure_freedom, synchronise
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
+from memplan.programs.graph.order import on_streams, waits
+from memplan.programs.graph.sync import find_users, measure_freedom, synchronise
 from memplan_lab.bench.generators import multi_stream
 
 

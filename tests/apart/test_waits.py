@@ -9,9 +9,9 @@ import pytest
 
 import memplan as mp
 from memplan.base.errors import MemplanError
-from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
-from memplan.graph.sync import find_users, measure_freedom, synchronise
-from memplan.sources import of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, lay_out
+from memplan.programs.graph.sync import find_users, measure_freedom, synchronise
+from memplan.programs.sources import of_graph
 
 
 def draw_graph(seed: int) -> Graph:

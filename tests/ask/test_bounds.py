@@ -13,12 +13,12 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.base.errors import InfeasibleError, MemplanError
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.planning import SharedBudget, layouts
-from memplan.rewrite.again import NoRunsError
-from memplan.rewrite.stored import put_in_order
-from memplan.sources import Loaded, of_graph
-from memplan.together.planning import join_programs, plan_alone
+from memplan.levers.rewrite.again import NoRunsError
+from memplan.levers.rewrite.stored import put_in_order
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
+from memplan.scenarios.together.planning import join_programs, plan_alone
+from memplan.solvers.planning import SharedBudget, layouts
 
 
 def draw_program(random: Random, *, fewest: int = 2, most: int = 4) -> Loaded:

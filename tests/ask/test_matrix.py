@@ -31,10 +31,10 @@ from rounds import rounds
 import memplan as mp
 from memplan.ask.supports import explain_pair
 from memplan.base.errors import MemplanError
-from memplan.memories.accesses import list_accesses, sum_bytes
-from memplan.planning import layouts
+from memplan.machine.memories.accesses import list_accesses, sum_bytes
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
+from memplan.solvers.planning import layouts
 
 EIGHT = ("order", "again", "memories", "in turn", "blocks", "penalties", "waits", "sizes")
 PAIRS = [*combinations(EIGHT, 2), *(("in place", each) for each in EIGHT)]

@@ -12,9 +12,9 @@ from docs_blocks import blocks
 
 import memplan as mp
 from memplan.base.errors import MemplanError
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.levers import GROUP, Candidate, Lever
-from memplan.sources import Loaded, of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 

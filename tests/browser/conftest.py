@@ -14,7 +14,7 @@ from samples import resnet_50, written
 from memplan import solve
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 
 Open = Callable[..., Page]
 

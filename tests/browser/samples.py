@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from memplan import solve
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded, load, of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, load, of_graph
 from memplan.view.facts import find_facts
 
 NASTY = (

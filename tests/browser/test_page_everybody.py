@@ -9,7 +9,7 @@ from chromium import Page
 
 from memplan import solve
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 
 pytestmark = pytest.mark.deep
 

@@ -13,7 +13,7 @@ from memplan import solve
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 from memplan.view.supports import find_supports
 
 pytestmark = pytest.mark.deep

@@ -22,7 +22,7 @@ from samples import centre, net, resnet_50, sliver, written
 from memplan import solve
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 from memplan.view.facts import find_facts
 from memplan.view.supports import find_supports
 from memplan.view.waste import find_waste

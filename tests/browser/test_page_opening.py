@@ -10,10 +10,10 @@ from chromium import Page
 from samples import NASTY, centre, many
 
 from memplan import solve
-from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded, of_graph
+from memplan.programs.graph import Graph, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 
 pytestmark = pytest.mark.deep
 

@@ -10,8 +10,8 @@ from command_line import refused, told
 
 import memplan as mp
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.graph_json import write_graph
 
 ASKED = ("plan", "tiles.json", "--penalties", "pairs.csv")
 

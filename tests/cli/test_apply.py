@@ -12,17 +12,17 @@ import pytest
 from strategies_graph import chain as branching
 from tflite_models import Writer, chain, models
 
-from memplan import formats
 from memplan.cli import main
-from memplan.formats.trace_json import write_trace
-from memplan.graph import lay_out
-from memplan.planning import Planned, plan_model
+from memplan.levers.rewrite.bands.cutting import cut_region
+from memplan.problem import formats
+from memplan.problem.formats.trace_json import write_trace
 from memplan.problem.trace import Trace
-from memplan.rewrite.bands.cutting import cut_region
+from memplan.programs.graph import lay_out
+from memplan.programs.sources import load
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.tflm.read.model import parse
 from memplan.runtimes.tflm.write import Applied
-from memplan.sources import load
-from memplan.sources.graph_json import write_graph
+from memplan.solvers.planning import Planned, plan_model
 
 ROOT = Path(__file__).parents[2]
 MOBILE = ROOT / "examples" / "models" / "mobile.tflite"
@@ -217,7 +217,7 @@ def test_one_time_limit(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         asked.append(limits)
         return found
 
-    monkeypatch.setattr("memplan.planning.plan_model", watched)
+    monkeypatch.setattr("memplan.solvers.planning.plan_model", watched)
     outputs = ("-o", tmp_path / "m.tflite", "--c-header", tmp_path / "p.h")
     assert run(model, *outputs, "--timeout", 7, "--nodes", 99) == 0
     assert asked == [{"in_place": False, "timeout": 7.0, "nodes": 99}]

@@ -16,10 +16,10 @@ import pytest
 import typer
 from command_line import FIVE, assert_refused, memplan, memplan_process
 
-from memplan import cli, formats, solvers
+from memplan import cli, solvers
 from memplan.cli import app, options, running
-from memplan.formats.interference import write_dot, write_graphml
-from memplan.problem import Buffer, Problem, Reserved
+from memplan.problem import Buffer, Problem, Reserved, formats
+from memplan.problem.formats.interference import write_dot, write_graphml
 from memplan.problem.plan import Plan, Status
 from memplan_lab.bench import generators
 
@@ -616,12 +616,16 @@ def test_help_is_there_for_every_command() -> None:
     ("arguments", "unused"),
     [
         ("--version", ["memplan.cli.plan", "numpy", "rich"]),
-        ("plan nothing.csv", ["memplan.cli.bands", "memplan.rewrite"]),
+        ("plan nothing.csv", ["memplan.cli.bands", "memplan.levers.rewrite"]),
         ("dance", ["memplan.cli.plan", "numpy"]),
         (
             "plan examples/models/mobile.tflite --no-runtime",
             [
-                *("memplan.rewrite", "memplan.sources.foreign", "memplan.extensions.published"),
+                *(
+                    "memplan.levers.rewrite",
+                    "memplan.programs.sources.foreign",
+                    "memplan.extensions.published",
+                ),
                 *("memplan._published", "hashlib", "importlib.metadata", "ssl"),
             ],
         ),

@@ -13,13 +13,13 @@ import strategies
 import typer
 from hypothesis import given
 
-from memplan import formats, solvers
+from memplan import solvers
 from memplan.analysis.compare import compare as compared
 from memplan.cli import compare, main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
 from memplan.problem.plan import Plan
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.graph_json import write_graph
 from memplan.view.comparison import make_report
 from memplan.view.markdown import format_code, format_report
 

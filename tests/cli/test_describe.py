@@ -134,7 +134,7 @@ def test_all_commands_align(
     monkeypatch.chdir(tmp_path)
     words = ("--alignment", 8)
     assert run(capsys, "plan", FIVE, *words, "-q", "-o", "p.csv")[0] == 0
-    plan = mp.formats.load_plan("p.csv")
+    plan = mp.load_plan("p.csv")
     assert plan.offsets is not None
     assert (plan.peak, set((plan.offsets % 8).tolist())) == (20, {0})
     assert run(capsys, "verify", FIVE, "p.csv", *words)[0] == 0

@@ -13,9 +13,9 @@ from small_programs import training_step
 from tflite_models import Writer, chain
 
 from memplan.cli import main
-from memplan.graph import Block, Graph, Kind, Operator, Tensor
-from memplan.sources import Figure, measuring
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Figure, measuring
+from memplan.programs.sources.graph_json import write_graph
 
 ROOT = Path(__file__).parents[2]
 RESNET = ROOT / "examples" / "structures" / "resnet50.graph.json"

@@ -15,9 +15,9 @@ from memories_in_c import draw_program
 
 import memplan as mp
 from memplan.cli import main
-from memplan.memories.text import format_memory, parse_memories
+from memplan.machine.memories.text import format_memory, parse_memories
 from memplan.problem import Buffer, Problem
-from memplan.sources.graph_json import write_graph
+from memplan.programs.sources.graph_json import write_graph
 
 MOBILE = Path(__file__).parents[2] / "examples" / "models" / "mobile.tflite"
 NETWORK = MOBILE.parents[1] / "c_header" / "network.graph.json"

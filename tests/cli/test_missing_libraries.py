@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import memplan as mp
-from memplan import _core, formats
+from memplan import _core
 from memplan.base import extras
 from memplan.cli import main
 from memplan.cli.script import Script
+from memplan.problem import formats
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.write import apply, apply_in_bands, folding
 from memplan.solvers import native

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from memplan import formats
 from memplan.base.errors import MemplanError
 from memplan.cli import app, main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources.graph_json import write_graph
+from memplan.problem import formats
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.graph_json import write_graph
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 
 from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.formats.trace_json import write_trace
+from memplan.problem.formats.trace_json import write_trace
 from memplan.problem.trace import Trace
 
 

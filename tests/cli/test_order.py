@@ -12,15 +12,15 @@ import pytest
 from command_line import refused, told
 from rich.console import Console
 
-import memplan.rewrite
+import memplan.levers.rewrite
 from memplan.analysis import orders
 from memplan.analysis.orders import cut_of, explain_moves
 from memplan.base.errors import GraphError
 from memplan.cli import main
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.levers.rewrite import Reordered, reorder
 from memplan.problem.plan import Status
-from memplan.rewrite import Reordered, reorder
-from memplan.sources import load
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import load
 from memplan.view.words.orders import describe_order
 
 ROOT = Path(__file__).parents[2]
@@ -128,8 +128,8 @@ def test_ctrl_c_ends_with_the_best_order(
             found, interrupted=True, bound=18_944, certificate=None, status=Status.FEASIBLE
         )
 
-    monkeypatch.setattr(memplan.rewrite, "reorder", stop)
-    monkeypatch.setattr(memplan.rewrite.plannable, "reorder", stop)
+    monkeypatch.setattr(memplan.levers.rewrite, "reorder", stop)
+    monkeypatch.setattr(memplan.levers.rewrite.plannable, "reorder", stop)
     assert main(["order", FAN]) == 0
     out, err = capsys.readouterr()
     assert "interrupted: feasible: a better order is not ruled out" in out

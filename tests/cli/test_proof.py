@@ -12,9 +12,8 @@ import proofs
 import pytest
 from command_line import FIVE, assert_refused, memplan
 
-from memplan import formats
 from memplan.cli.progress import ProgressLine, format_progress
-from memplan.problem import Problem
+from memplan.problem import Problem, formats
 from memplan.solvers import Progress
 from memplan_lab.bench import generators
 

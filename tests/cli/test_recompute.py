@@ -14,8 +14,8 @@ from small_programs import training_step
 
 import memplan as mp
 from memplan.cli import main
-from memplan.rewrite.again import search
-from memplan.sources.graph_json import write_graph
+from memplan.levers.rewrite.again import search
+from memplan.programs.sources.graph_json import write_graph
 
 ROOT = Path(__file__).parents[2]
 CHAIN = str(ROOT / "examples" / "structures" / "bert_base.graph.json")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memplan.cli import main
-from memplan.formats import load_trace
+from memplan.problem.formats import load_trace
 
 pytest.importorskip("torch")
 

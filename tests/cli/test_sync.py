@@ -9,8 +9,8 @@ from typer.testing import CliRunner, Result
 
 from memplan.base.errors import MemplanError
 from memplan.cli import app, main
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.graph_json import write_graph
 
 RUNNER = CliRunner()
 

@@ -10,7 +10,7 @@ from command_line import refused, told
 from small_programs import chain, training_step
 
 from memplan.cli import main
-from memplan.sources.graph_json import write_graph
+from memplan.programs.sources.graph_json import write_graph
 
 MODELS = Path(__file__).parents[2] / "examples"
 CHAIN = str(MODELS / "structures" / "bert_base.graph.json")

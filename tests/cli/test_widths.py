@@ -17,7 +17,7 @@ from memplan.analysis.inspection import inspect
 from memplan.cli import main
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan, Status
-from memplan.sources import Figure, Label, Loaded
+from memplan.programs.sources import Figure, Label, Loaded
 from memplan.view.comparison import make_report
 from memplan.view.words import comparisons, explanations, plans, problems, tables
 

@@ -11,8 +11,10 @@ import typer
 from command_line import FIVE, refused
 
 import memplan as mp
-from memplan import cli, formats, planning
+from memplan import cli
+from memplan.problem import formats
 from memplan.problem.trace import Trace
+from memplan.solvers import planning
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 MOBILE, ONNX = str(MODELS / "mobile.tflite"), str(MODELS / "branches.onnx")

@@ -12,10 +12,10 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.base.errors import MemplanError, PlanError
-from memplan.envelopes import Envelope
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan
 from memplan.referee import Layers, verify_envelope
+from memplan.scenarios.envelope import Envelope
 
 Program = Callable[..., Problem]
 

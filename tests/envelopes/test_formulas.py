@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import memplan as mp
-from memplan import sources
 from memplan.base.errors import MemplanError
-from memplan.envelopes import Range, formulas, reading
-from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
+from memplan.programs import sources
+from memplan.programs.graph import Graph, Operator, Tensor
 from memplan.runtimes.onnx.read import sizes_formulas
+from memplan.scenarios.envelope import Range, formulas, reading
 
 Make = Callable[[Mapping[str, int]], Graph]
 

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memplan import sources
 from memplan.analysis.inspection import inspect
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
 from memplan.extensions.cuda_snapshot import matches, read
 from memplan.extensions.cuda_snapshot.plain_pickle import PickleError, load
-from memplan.graph import Kind
-from memplan.sources.loaded import Failure, Figure, Loaded
-from memplan.sources.options import Options
+from memplan.programs import sources
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Failure, Figure, Loaded
+from memplan.programs.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

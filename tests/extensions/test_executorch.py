@@ -17,8 +17,8 @@ from memplan import solvers
 from memplan.base.errors import GraphError, MemplanError, PlanError
 from memplan.extensions.executorch import planner, pools
 from memplan.extensions.executorch.pools import Banks, Layout, Place, Region, plan_memories
-from memplan.memories import Assigned, Memory, assign
-from memplan.pipeline import Arranged, Plain, arrange
+from memplan.levers.pipeline import Arranged, Plain, arrange
+from memplan.machine.memories import Assigned, Memory, assign
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 

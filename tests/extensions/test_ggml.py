@@ -11,7 +11,7 @@ import memplan as mp
 from memplan.base.errors import FormatError
 from memplan.cli import main
 from memplan.extensions.ggml import parse
-from memplan.sources import detect, load
+from memplan.programs.sources import detect, load
 
 LIST = """\
 ggml-events 1

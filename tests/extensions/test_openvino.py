@@ -10,9 +10,9 @@ from openvino_models import edge, layer, model, net, small
 import memplan as mp
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
-from memplan.graph import Kind
-from memplan.rewrite.effects import require_known
-from memplan.sources import Loaded, detect, load
+from memplan.levers.rewrite.effects import require_known
+from memplan.programs.graph import Kind
+from memplan.programs.sources import Loaded, detect, load
 
 
 def loaded(folder: Path, text: str, **options: bool) -> Loaded:

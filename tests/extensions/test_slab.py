@@ -28,8 +28,8 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 import memplan as mp  # noqa: E402
 from memplan.base.errors import MemplanError, PlanError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
-from memplan.formats.trace_json import read_trace, write_trace  # noqa: E402
-from memplan.memories import Memory  # noqa: E402
+from memplan.machine.memories import Memory  # noqa: E402
+from memplan.problem.formats.trace_json import read_trace, write_trace  # noqa: E402
 from memplan.problem.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
 from memplan.solvers import solve  # noqa: E402

@@ -25,8 +25,8 @@ from memplan.extensions.streams import (
     runner,
 )
 from memplan.extensions.streams.schedule import CudaQueues, launch
-from memplan.graph import beyond_lifetimes
 from memplan.problem.plan import Plan
+from memplan.programs.graph import beyond_lifetimes
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -12,9 +12,9 @@ import pytest
 from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Streams, training_step
 from memplan.extensions.streams.training.step import fill_buckets
-from memplan.graph import Graph, Kind, lay_out, unsafe_pairs
+from memplan.programs.graph import Graph, Kind, lay_out, unsafe_pairs
+from memplan.programs.sources.graph_json import read_graph, write_graph
 from memplan.runtimes.torch.read.training import training_program
-from memplan.sources.graph_json import read_graph, write_graph
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -102,7 +102,7 @@ def test_buckets_are_filled_as_ddp_does() -> None:
 
 def test_types_have_buckets_of_their_own() -> None:
     """Tests that a bucket has one type of elements, each with a small first one."""
-    from memplan.graph import Tensor
+    from memplan.programs.graph import Tensor
 
     sizes = [("float32", 2 << 20), ("float16", 10), ("float32", 10), ("float16", 20)]
     tensors = [Tensor(str(at), size, dtype=dtype) for at, (dtype, size) in enumerate(sizes)]

@@ -20,12 +20,12 @@ from memplan.base.errors import FormatError, MemplanError
 from memplan.extensions.xla import matches, read
 from memplan.extensions.xla.heap import Chunk
 from memplan.extensions.xla.text import _merge
-from memplan.graph import Kind
 from memplan.problem import Buffer, Gap
 from memplan.problem.plan import Plan
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Figure, Label
+from memplan.programs.sources.options import Options
 from memplan.referee import verify
-from memplan.sources.loaded import Figure, Label
-from memplan.sources.options import Options
 
 pytest.importorskip("google.protobuf")
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.formats.minimalloc_csv: dialects, round trips, plans, and bad files."""
+"""Tests of memplan.problem.formats.minimalloc_csv: dialects, round trips, plans, and bad files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.formats import load, load_plan, save
-from memplan.formats._records import cell, records
-from memplan.formats.minimalloc_csv import (
+from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.formats import load, load_plan, save
+from memplan.problem.formats._records import cell, records
+from memplan.problem.formats.minimalloc_csv import (
     DIALECTS,
     Dialect,
     read_plan,
@@ -25,7 +26,6 @@ from memplan.formats.minimalloc_csv import (
     write_plan,
     write_problem,
 )
-from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.formats: choosing by content, saving all or nothing, and files of any bytes."""
+"""Tests of problem.formats: choosing by content, saving all or nothing, and files of any bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError, MemplanError
-from memplan.formats import load, load_plan, save
-from memplan.formats.minimalloc_csv import read_problem, write_problem
 from memplan.problem import Problem
+from memplan.problem.formats import load, load_plan, save
+from memplan.problem.formats.minimalloc_csv import read_problem, write_problem
 from memplan.problem.plan import Plan
 from memplan.referee import verify
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.formats.json: the schema, round trips, and documents that are not good."""
+"""Tests of problem.formats.json: the schema, round trips, and documents that are not good."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError, MemplanError
-from memplan.formats.json import read_plan, read_problem, write_plan, write_problem
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.formats.json import read_plan, read_problem, write_plan, write_problem
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.formats.trace_json: the schema, round trips, and documents that are not good."""
+"""Tests of problem.formats.trace_json: the schema, round trips, and documents that are not good."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies_trace import same, traces
 
-from memplan import formats
 from memplan.base.errors import FormatError, MemplanError
-from memplan.formats.trace_json import read_trace, write_trace
+from memplan.problem import formats
+from memplan.problem.formats.trace_json import read_trace, write_trace
 from memplan.problem.trace import Trace
 
 FULL = Trace.from_arrays(

@@ -1,4 +1,4 @@
-"""Tests of memplan.graph: what is refused, when tensors live, and which share memory."""
+"""Tests of memplan.programs.graph: what is refused, when tensors live, and which share memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,19 @@ from machine import Machine
 from strategies_graph import FEATURES
 
 from memplan.base.errors import GraphError
-from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out, lives
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
+from memplan.programs.graph import (
+    Block,
+    Graph,
+    Kind,
+    Layout,
+    Operator,
+    Tensor,
+    View,
+    lay_out,
+    lives,
+)
 from memplan.referee import verify
 
 EVERYTHING = frozenset(Kind)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from memplan.graph.pictures import Padding, Shifted, Window
+from memplan.programs.graph.pictures import Padding, Shifted, Window
 
 ROUNDS = 2_000
 

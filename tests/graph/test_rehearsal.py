@@ -11,7 +11,7 @@ import pytest
 import rehearsal
 
 import memplan
-from memplan.graph import Layout, lay_out, unsafe_pairs, why
+from memplan.programs.graph import Layout, lay_out, unsafe_pairs, why
 from memplan.referee import verify
 from memplan.solvers import registry
 from memplan_lab.bench.generators import multi_stream

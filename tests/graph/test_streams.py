@@ -1,4 +1,4 @@
-"""Tests of memplan.graph.streams: which storages parallel streams may need together, and why."""
+"""Tests of programs.graph.streams: which storages parallel streams may need together, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.base.errors import GraphError, UnsupportedError
-from memplan.graph import (
+from memplan.programs.graph import (
     Block,
     Graph,
     Kind,
@@ -27,8 +27,8 @@ from memplan.graph import (
     unsafe_pairs,
     why,
 )
-from memplan.graph.order import in_order, on_streams, waits
-from memplan.graph.streams import Algorithm
+from memplan.programs.graph.order import in_order, on_streams, waits
+from memplan.programs.graph.streams import Algorithm
 from memplan_lab.bench.generators import multi_stream, pangu_like
 
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memplan.base.errors import GraphError
-from memplan.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View, lay_out, unsafe_pairs
 from memplan_lab.bench.generators import multi_stream, pangu_like
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from oracle import held_by_time
 
 import memplan as mp
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources import Loaded, of_graph, of_problem
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph, of_problem
 
 LEVERS = ("in place", "order", "again", "waits")
 SIZES = (1, 2, 3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from memplan.graph import Block, Kind, Layout, Operator
+from memplan.programs.graph import Block, Kind, Layout, Operator
 
 GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)
 

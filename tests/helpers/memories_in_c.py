@@ -9,7 +9,7 @@ from random import Random
 
 from compilers import require_compiler
 
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
 
 __all__ = ["draw_program", "run_header"]
 

@@ -23,25 +23,26 @@ from typing import Any
 
 import openvino_models
 
-from memplan import Problem, formats, sources
-from memplan.apart.penalties import take_penalties
+from memplan import Problem
 from memplan.base.files import of_file
 from memplan.extensions import cuda_snapshot, minimalloc, openvino, xla
 from memplan.extensions import ggml as ggml_events
-from memplan.formats import json as json_format
-from memplan.formats import minimalloc_csv, trace_json
-from memplan.memories.text import parse_memories
-from memplan.problem import Buffer
+from memplan.machine.apart.penalties import take_penalties
+from memplan.machine.memories.text import parse_memories
+from memplan.problem import Buffer, formats
+from memplan.problem.formats import json as json_format
+from memplan.problem.formats import minimalloc_csv, trace_json
 from memplan.problem.plan import Plan
+from memplan.programs import sources
+from memplan.programs.sources import (
+    graph_json,
+)
+from memplan.programs.sources.loaded import of_graph
+from memplan.programs.sources.options import Options
 from memplan.referee import verify_proof
 from memplan.runtimes.onnx import read as onnx_source
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.torch import read as torch_export
-from memplan.sources import (
-    graph_json,
-)
-from memplan.sources.loaded import of_graph
-from memplan.sources.options import Options
 
 __all__ = ["Mutant", "Mutants"]
 

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("onnx")
 import onnx
 
-from memplan.graph import Graph, lay_out
+from memplan.programs.graph import Graph, lay_out
+from memplan.programs.sources.loaded import Loaded
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read
 from memplan.runtimes.onnx.read.protos import bytes_of
-from memplan.sources.loaded import Loaded
-from memplan.sources.options import Options
 
 FLOAT = onnx.TensorProto.FLOAT
 BOOL = onnx.TensorProto.BOOL

@@ -21,11 +21,11 @@ import onnx
 from onnx_models import model, node, value
 
 from memplan.base.errors import MemplanError
-from memplan.rewrite.bands import Region, Uncut, cut
+from memplan.levers.rewrite.bands import Region, Uncut, cut
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.write import apply as target
 from memplan.runtimes.onnx.write.bands import write_bands
-from memplan.sources.options import Options
 
 PATIENCE = 20  # seconds of one network
 OPSETS = (9, 11, 13, 17, 18, 19, 20, 21, 22)

@@ -16,10 +16,10 @@ from random import Random
 from machine import ClobberedError, Machine
 
 import memplan as mp
-from memplan.graph import Graph, Layout, Operator
+from memplan.levers.rewrite.stored import put_in_order
 from memplan.problem import Problem
-from memplan.rewrite.stored import put_in_order
-from memplan.sources import Loaded, lay_out_again, of_graph
+from memplan.programs.graph import Graph, Layout, Operator
+from memplan.programs.sources import Loaded, lay_out_again, of_graph
 
 __all__ = ["ClobberedError", "change_as", "compute", "run_answer"]
 

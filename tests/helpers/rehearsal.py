@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memplan.graph import Graph, Layout, Operator, Why
+from memplan.programs.graph import Graph, Layout, Operator, Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

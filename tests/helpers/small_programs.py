@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.pictures import Read, Window
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph.pictures import Read, Window
 
 
 def picture(name: str, rows: int, depth: int, kind: Kind = Kind.INTERMEDIATE) -> Tensor:

@@ -13,7 +13,7 @@ import onnx
 
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Note
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
 from memplan.runtimes.onnx.read import _convert, _parse
 from memplan.runtimes.onnx.read.read_weights import strip_weights
 

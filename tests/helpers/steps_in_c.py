@@ -18,9 +18,9 @@ import numpy as np
 from compilers import require_compiler
 
 from memplan.cli import main
-from memplan.graph import Graph
-from memplan.rewrite.bands import Cut, Region, Uncut, cut
-from memplan.sources import load
+from memplan.levers.rewrite.bands import Cut, Region, Uncut, cut
+from memplan.programs.graph import Graph
+from memplan.programs.sources import load
 
 __all__ = ["Batch", "Network", "Op", "Part", "check_command", "compile_runtime", "draw_bands"]
 

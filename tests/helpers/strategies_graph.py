@@ -8,7 +8,7 @@ import strategies
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
 
 FEATURES = frozenset({"blocks", "views", "aliases", "in_place", "workspace", "pins"})
 GIVEN = (Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE)

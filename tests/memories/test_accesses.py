@@ -13,8 +13,8 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.sources import of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
+from memplan.programs.sources import of_graph
 
 SRAM, FLASH = mp.Memory("sram", 16, 1, 1), mp.Memory("flash", None, 4, 100)
 WEIGHTS = ("constant", "variable", "input", "output", "intermediate", "workspace")

@@ -17,9 +17,9 @@ from strategies import FEATURES, problems, related
 
 import memplan as mp
 from memplan.base.errors import ProblemError
-from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
+from memplan.programs.sources import of_graph
 from memplan.referee import verify_assigned
-from memplan.sources import of_graph
 
 pytestmark = pytest.mark.slow
 
@@ -263,7 +263,7 @@ def test_a_small_budget_gives_an_assignment_and_a_bound() -> None:
 
 def test_a_search_without_time_ends_after_few_choices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a quick plan stands in for a search for a fit whose time is over."""
-    from memplan.memories import search
+    from memplan.machine.memories import search
 
     count, choose = 0, search._core.choose
 

@@ -9,7 +9,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.memories.copies import Copy, list_copies
+from memplan.machine.memories.copies import Copy, list_copies
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_assigned
 

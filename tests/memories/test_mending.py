@@ -9,10 +9,10 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.memories.filling import Filling, fill_memory
-from memplan.memories.mending import mend_memory
-from memplan.memories.question import Question
-from memplan.memories.search import choose_items
+from memplan.machine.memories.filling import Filling, fill_memory
+from memplan.machine.memories.mending import mend_memory
+from memplan.machine.memories.question import Question
+from memplan.machine.memories.search import choose_items
 from memplan.problem.columns import Column
 from memplan.referee import verify
 

@@ -14,11 +14,11 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.memories import Stretch
+from memplan.machine.memories import Stretch
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import of_graph
 from memplan.referee import verify_assigned
 from memplan.referee.moves import count_moved
-from memplan.sources import of_graph
 
 FAST = mp.Memory("sram", 10, 0, 0)
 SLOW = mp.Memory("psram", None, 1, 1)

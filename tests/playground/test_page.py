@@ -15,7 +15,7 @@ from mutants import Mutants
 from playground_models import FILES, find
 
 import memplan as mp
-from memplan.formats import minimalloc_csv
+from memplan.problem.formats import minimalloc_csv
 from memplan.runtimes.tflm.read.model import parse
 
 pytestmark = pytest.mark.deep

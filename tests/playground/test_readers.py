@@ -12,8 +12,8 @@ from mutants import Mutants
 from playground_models import FILES, find
 
 import memplan as mp
-from memplan import formats
 from memplan.base.errors import MemplanError
+from memplan.problem import formats
 from memplan.runtimes.tflm.measure import compute_head
 from memplan.runtimes.tflm.read.model import load
 from memplan.runtimes.tflm.write.metadata import with_offsets

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan import formats
 from memplan.base.errors import FormatError, MemplanError, PlanError, ProblemError
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
 from memplan.problem.conflicts import Conflicts
 from memplan.problem.plan import Plan
 from memplan.referee import verify

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import example, given
 from strategies import ids, problems, related
 
-from memplan import formats
 from memplan.base.errors import MemplanError
-from memplan.formats import interference
-from memplan.problem import Buffer, Gap, Problem, Reserved
+from memplan.problem import Buffer, Gap, Problem, Reserved, formats
+from memplan.problem.formats import interference
 from memplan.problem.interference import Cause, find_edges
 from memplan.problem.plan import Plan
 from memplan.problem.spans import first_overlap, first_shared, spans

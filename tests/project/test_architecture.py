@@ -35,14 +35,9 @@ LAB_MAY_IMPORT = rules("room of the laboratory")
 # Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
 # the methods that do.
 DRAWN_BY = (
-    *("problem/problem.py", "problem/plan.py", "answer.py", "planning.py", "sources/loaded.py"),
-    *(
-        "pipeline/arranged.py",
-        "pipeline/tradeoffs.py",
-        "envelopes/planning.py",
-        "analysis/inspection.py",
-        "analysis/compare.py",
-    ),
+    *("problem/problem.py", "problem/plan.py", "answer.py", "solvers/planning.py"),
+    *("programs/sources/loaded.py", "levers/pipeline/arranged.py", "levers/pipeline/tradeoffs.py"),
+    *("scenarios/envelope/planning.py", "analysis/inspection.py", "analysis/compare.py"),
 )
 
 HEAVY = (
@@ -126,7 +121,7 @@ def test_what_draws_is_imported_by_the_methods_that_do(file: str) -> None:
 
 # What extensions import beside `memplan` itself (docs/extending.md): of these rooms and modules no
 # private names, and the two that run in PyTorch its runtime, the two of searches the native doors.
-DOORS = ("base", "problem", "graph", "referee", "sources", "levers.writers", "solvers.registry")
+DOORS = ("base", "problem", "programs", "referee", "levers.writers", "solvers.registry")
 OWN_DOORS = {
     "slab": ("runtimes.torch",),
     "streams": ("runtimes.torch",),
@@ -161,9 +156,9 @@ def test_few_files_know_the_native_module() -> None:
     knows = {file.relative_to(PACKAGE) for file in files() if "_core" in rooms_imported(file)}
     solvers = {Path("solvers/native.py")}
     programs = {
-        *(Path("graph/steps.py"), Path("rewrite/order.py")),
-        Path("rewrite/again/native.py"),
-        Path("memories/search.py"),
+        *(Path("programs/graph/steps.py"), Path("levers/rewrite/order.py")),
+        Path("levers/rewrite/again/native.py"),
+        Path("machine/memories/search.py"),
         Path("extensions/minimalloc.py"),
     }
     assert knows == {Path("__init__.py")} | programs | solvers
@@ -205,7 +200,8 @@ def test_extras_are_imported_inside_of_functions() -> None:
 
 def test_importing_memplan_costs_numpy_and_the_native_module() -> None:
     """Tests that nothing that is for showing, for extras or for files is loaded."""
-    unwanted = (*HEAVY, "memplan.cli", "memplan.view", "memplan_lab.bench", "memplan.formats")
+    rooms = ("memplan.cli", "memplan.view", "memplan_lab.bench", "memplan.problem.formats")
+    unwanted = (*HEAVY, *rooms)
     program = f"import sys, memplan; print([m for m in {unwanted} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout == "[]\n", run.stderr

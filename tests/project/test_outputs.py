@@ -1,6 +1,6 @@
 """Tests that every output has a row in CONTRIBUTING.md, with what runs it and the tests that do so.
 
-The writers are found in the code: what the runtimes offer, what `memplan.formats` writes, and each
+The writers are found in the code: what the runtimes offer, what `problem.formats` writes, and each
 function that writes a file, or makes the text or bytes that one writes.
 """
 
@@ -16,7 +16,7 @@ from types import FunctionType
 
 import pytest
 
-from memplan.pipeline import Writer
+from memplan.levers.pipeline import Writer
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "memplan"
@@ -38,7 +38,7 @@ BELOW = {
     ),
     # What a `Writer` made.
     *(
-        "fitting.fit",
+        "runtimes.fitting.fit",
         "cli.fit.command",
         "cli.arranged.write_arranged",
         "runtimes.choosing.choose_writer",
@@ -61,10 +61,10 @@ BELOW = {
         "cli.running.run",
         "cli.running._format_usage",
         "cli.memories.put_into",
-        "formats.save",
+        "problem.formats.save",
     ),
     "runtimes.tflm.read.boards.tell_unknown",
-    "formats._write_table",
+    "problem.formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),
     *(
         "runtimes.c.header.guard_linkage",
@@ -77,7 +77,7 @@ BELOW = {
 }
 
 # Where writers are, and modules of which each function is one.
-PARTS = ("formats/[a-z]*.py", "runtimes/tflm/write/[a-z]*.py")
+PARTS = ("problem/formats/[a-z]*.py", "runtimes/tflm/write/[a-z]*.py")
 DOORS = (
     *("runtimes/c/header.py", "runtimes/c/paths.py", "runtimes/c/sizes.py", "runtimes/c/writer.py"),
     *("runtimes/onnx/write/apply.py", "runtimes/onnx/write/writer.py"),
@@ -216,7 +216,12 @@ def resolve(called: ast.expr, known: dict[str, str]) -> str:
 def find_maker(name: str) -> FunctionType | None:
     """Return a function that makes text or bytes; words in errors and in JSON do not count."""
     module, _, last = name.rpartition(".")
-    if not re.fullmatch(r"[\w.]+", name) or module in ("", "base.errors", "sources", "cli.output"):
+    if not re.fullmatch(r"[\w.]+", name) or module in (
+        "",
+        "base.errors",
+        "programs.sources",
+        "cli.output",
+    ):
         return None
     try:
         what = getattr(importlib.import_module(f"memplan.{module}"), last, None)

@@ -11,14 +11,14 @@ import pytest
 
 from memplan import solve
 from memplan.base.errors import MemplanError
-from memplan.graph import Graph, Kind, Operator, Tensor, lay_out
-from memplan.graph.pictures import Each, Padding, Read, Window
-from memplan.pipeline import Arranged, Plain, arrange
-from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
-from memplan.rewrite.bands.cutting import cut_region, divide
-from memplan.rewrite.bands.frontier import _ROWS
-from memplan.rewrite.bands.measure import Timeline
-from memplan.sources import of_graph
+from memplan.levers.pipeline import Arranged, Plain, arrange
+from memplan.levers.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
+from memplan.levers.rewrite.bands.cutting import cut_region, divide
+from memplan.levers.rewrite.bands.frontier import _ROWS
+from memplan.levers.rewrite.bands.measure import Timeline
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, lay_out
+from memplan.programs.graph.pictures import Each, Padding, Read, Window
+from memplan.programs.sources import of_graph
 
 
 def draw_program(rng: random.Random, count: int, *, branches: bool = False) -> Uncut:

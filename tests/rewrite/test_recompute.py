@@ -22,16 +22,16 @@ import memplan as mp
 from memplan import _core
 from memplan.base.errors import GraphError
 from memplan.base.sizes import parse_rates
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
-from memplan.graph.liveness import iterate_given, iterate_wanted
-from memplan.graph.updates import updates
+from memplan.levers.rewrite.again import NoRunsError, recompute, search, verify_recompute
+from memplan.levers.rewrite.again.columns import Again, again_of
+from memplan.levers.rewrite.again.emitted import emit
+from memplan.levers.rewrite.again.native import core_recompute_problem
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
+from memplan.programs.graph.liveness import iterate_given, iterate_wanted
+from memplan.programs.graph.updates import updates
+from memplan.programs.sources import lay_out_again, of_graph
+from memplan.programs.sources.dialects import is_view
 from memplan.referee import verify_recompute as check_runs
-from memplan.rewrite.again import NoRunsError, recompute, search, verify_recompute
-from memplan.rewrite.again.columns import Again, again_of
-from memplan.rewrite.again.emitted import emit
-from memplan.rewrite.again.native import core_recompute_problem
-from memplan.sources import lay_out_again, of_graph
-from memplan.sources.dialects import is_view
 
 
 def make(operators: list[Operator], tensors: list[Tensor], **fields: Any) -> Graph:

@@ -10,11 +10,11 @@ from random import Random
 import pytest
 
 import memplan as mp
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
-from memplan.rewrite import find_floor
-from memplan.rewrite.again import NoRunsError, again_of, recompute, verify_recompute
-from memplan.rewrite.again.emitted import emit
-from memplan.sources import of_graph
+from memplan.levers.rewrite import find_floor
+from memplan.levers.rewrite.again import NoRunsError, again_of, recompute, verify_recompute
+from memplan.levers.rewrite.again.emitted import emit
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.sources import of_graph
 
 
 def draw(seed: int) -> Graph:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
-from memplan.rewrite import columns, effects, plannable, reorder_to_plan
-from memplan.sources import of_graph
+from memplan.levers.rewrite import columns, effects, plannable, reorder_to_plan
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
+from memplan.programs.sources import of_graph
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

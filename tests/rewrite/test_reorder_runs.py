@@ -20,11 +20,11 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out
+from memplan.levers.rewrite import columns, effects, hazards
 from memplan.problem import OrderProblem
-from memplan.rewrite import columns, effects, hazards
-from memplan.sources import Loaded, lay_out_again, of_graph
-from memplan.sources.dialects import Shared
+from memplan.programs.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out
+from memplan.programs.sources import Loaded, lay_out_again, of_graph
+from memplan.programs.sources.dialects import Shared
 
 GIVEN = frozenset({Kind.INPUT, Kind.CONSTANT, Kind.VARIABLE})
 WANTED = frozenset({Kind.OUTPUT, Kind.CONSTANT, Kind.VARIABLE})

@@ -14,14 +14,14 @@ from rounds import rounds
 
 import memplan as mp
 from memplan import _core
-from memplan.problem import GivenOrderBound, RecomputeProblem
-from memplan.referee import verify_recompute
-from memplan.rewrite.again.native import (
+from memplan.levers.rewrite.again.native import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,
     order_certificate_of,
 )
+from memplan.problem import GivenOrderBound, RecomputeProblem
+from memplan.referee import verify_recompute
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,9 @@ from command_line import memplan
 from every_solver import EVERY
 
 import memplan as mp
-from memplan import formats, sources
+from memplan.problem import formats
 from memplan.problem.plan import Plan
+from memplan.programs import sources
 from memplan.solvers import registry
 from memplan.solvers.run import Run
 

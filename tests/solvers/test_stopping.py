@@ -19,14 +19,14 @@ import memplan as mp
 from memplan import solvers
 from memplan.analysis.inspection import inspect
 from memplan.cli import main
-from memplan.fitting import fit_memories
-from memplan.pipeline import Plain, arrange
+from memplan.levers.pipeline import Plain, arrange
+from memplan.levers.rewrite import recompute, reorder
+from memplan.levers.rewrite.again import NoRunsError
 from memplan.problem.plan import Plan
-from memplan.rewrite import recompute, reorder
-from memplan.rewrite.again import NoRunsError
+from memplan.programs.sources import of_graph
+from memplan.programs.sources.graph_json import write_graph
+from memplan.runtimes.fitting import fit_memories
 from memplan.solvers.stopping import is_stopped, stoppable
-from memplan.sources import of_graph
-from memplan.sources.graph_json import write_graph
 
 MEMORIES = (mp.Memory("sram", 400), mp.Memory("psram", None, 10, 10))
 BUFFERS = [mp.Buffer(f"b{at}", at % 7, at % 7 + 2 + at % 4, 16 * (1 + at % 5)) for at in range(16)]
@@ -134,11 +134,11 @@ def test_a_question_that_is_over_has_an_answer(question: str) -> None:
 
 
 REFEREES = {
-    "assign": "memplan.memories.assigned.verify_assigned",
-    "apart": "memplan.apart.planning.verify_apart",
-    "blocks": "memplan.memories.blocks.verify_blocks",
-    "envelope": "memplan.envelopes.planning.verify_envelope",
-    "together": "memplan.together.planning.verify_together",
+    "assign": "memplan.machine.memories.assigned.verify_assigned",
+    "apart": "memplan.machine.apart.planning.verify_apart",
+    "blocks": "memplan.machine.memories.blocks.verify_blocks",
+    "envelope": "memplan.scenarios.envelope.planning.verify_envelope",
+    "together": "memplan.scenarios.together.planning.verify_together",
 }
 
 
@@ -286,7 +286,7 @@ def test_no_answer_is_unknown(
 
     high = Plan.of(problem, [sum(each.size for each in rows[:at]) for at in range(24)])
     monkeypatch.setattr(solvers, "solve", find_nothing)
-    monkeypatch.setattr("memplan.memories.search.quick_plan", lambda *_, **__: high)
-    monkeypatch.setattr("memplan.together.planning._better", lambda plan, *_: plan)
+    monkeypatch.setattr("memplan.machine.memories.search.quick_plan", lambda *_, **__: high)
+    monkeypatch.setattr("memplan.scenarios.together.planning._better", lambda plan, *_: plan)
     assert main(["plan", "one.json", *words]) == (130 if interrupted else 3)
     assert interrupted or "was found" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memplan.sources.children import run_child
+from memplan.programs.sources.children import run_child
 
 ANSWER = "import json, sys, time; order = json.load(sys.stdin); "
 

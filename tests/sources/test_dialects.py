@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources.dialects import Shared, find_dialect, find_state
-from memplan.sources.registry import list_sources
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.dialects import Shared, find_dialect, find_state
+from memplan.programs.sources.registry import list_sources
 
 
 def test_each_format_with_operators_has_a_dialect() -> None:
@@ -56,7 +56,7 @@ def test_a_dialect_loads_no_reader() -> None:
     """Tests that a graph that a user made does not wait for a reader of files."""
     program = """
 import sys
-from memplan.sources.dialects import find_dialect
+from memplan.programs.sources.dialects import find_dialect
 
 for source in ("", "tflite", "onnx", "torch", "openvino"):
     find_dialect(source)

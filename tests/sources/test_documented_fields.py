@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from memplan.apart.penalties import take_penalties
 from memplan.base.errors import FormatError
-from memplan.formats import load_plan, save
-from memplan.formats._fields import Fields
-from memplan.formats.json import write_problem
-from memplan.formats.trace_json import write_trace
+from memplan.machine.apart.penalties import take_penalties
 from memplan.problem import Buffer, Problem
+from memplan.problem.formats import load_plan, save
+from memplan.problem.formats._fields import Fields
+from memplan.problem.formats.json import write_problem
+from memplan.problem.formats.trace_json import write_trace
+from memplan.programs.sources import Loaded, load
+from memplan.programs.sources._maps_json import KINDS, read_map
+from memplan.programs.sources.graph_json import write_graph
 from memplan.solvers import solve
-from memplan.sources import Loaded, load
-from memplan.sources._maps_json import KINDS, read_map
-from memplan.sources.graph_json import write_graph
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -1,4 +1,4 @@
-"""Tests of memplan.sources.foreign: files of others are named, with what leads to a plan."""
+"""Tests of programs.sources.foreign: files of others are named, with what leads to a plan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError
-from memplan.formats import save
-from memplan.sources import detect, foreign, load
+from memplan.problem.formats import save
+from memplan.programs.sources import detect, foreign, load
 
 
 def an_archive(*names: str) -> bytes:

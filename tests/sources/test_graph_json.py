@@ -1,4 +1,4 @@
-"""Tests of memplan.sources.graph_json: the schema, round trips, and documents that are not good."""
+"""Tests of sources.graph_json: the schema, round trips, and documents that are not good."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
-from memplan.sources.graph_json import BITS, matches, read, read_graph, write_graph
-from memplan.sources.loaded import Label
-from memplan.sources.options import Options
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.sources.graph_json import BITS, matches, read, read_graph, write_graph
+from memplan.programs.sources.loaded import Label
+from memplan.programs.sources.options import Options
 from memplan_lab.bench.generators import multi_stream
 
 NET = Graph(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplan.base.errors import FormatError
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.pictures import (
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph.pictures import (
     Blocks,
     Each,
     Even,
@@ -29,8 +29,8 @@ from memplan.graph.pictures import (
     Window,
     fits,
 )
-from memplan.sources._maps_json import KINDS
-from memplan.sources.graph_json import read_graph, write_graph
+from memplan.programs.sources._maps_json import KINDS
+from memplan.programs.sources.graph_json import read_graph, write_graph
 
 SIDE = st.integers(1, 5)
 MAPS: st.SearchStrategy[Any] = st.one_of(

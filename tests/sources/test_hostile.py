@@ -14,7 +14,7 @@ from offenders import OFFENDERS, archive, called
 
 from memplan import load
 from memplan.base.errors import FormatError, GraphError, MemplanError, listed, quoted
-from memplan.sources._limits import MAX_FACTOR, check_growth
+from memplan.programs.sources._limits import MAX_FACTOR, check_growth
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +146,7 @@ class TestLimits:
         def fail(*_: object, **__: object) -> None:
             raise error
 
-        monkeypatch.setattr("memplan.formats.load", fail)
+        monkeypatch.setattr("memplan.problem.formats.load", fail)
         with pytest.raises(
             FormatError, match=r"a\.csv: (there is not enough memory|the file is nested)"
         ):

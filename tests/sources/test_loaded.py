@@ -10,8 +10,8 @@ import pytest
 import memplan as mp
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code, Note
+from memplan.programs.sources import Loaded
 from memplan.referee import verify_proof
-from memplan.sources import Loaded
 from memplan.view import page, plot, terminal
 from memplan.view.panel import of_plan
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplan.sources.origin import line_at, line_in, module_path
+from memplan.programs.sources.origin import line_at, line_in, module_path
 
 PYTHON = """\
   File "/home/me/train.py", line 7, in forward

@@ -11,16 +11,16 @@ import pytest
 
 import memplan as mp
 from memplan.base.errors import MemplanError
-from memplan.pipeline import Plain
+from memplan.levers.pipeline import Plain
+from memplan.programs.sources import registry
 from memplan.runtimes.choosing import choose_writer
-from memplan.sources import registry
 
 ROOT = Path(__file__).parents[2]
 TOY = """
 from memplan import Buffer, Problem
-from memplan.pipeline import Plain
-from memplan.sources import of_problem
-from memplan.sources.registry import Source
+from memplan.levers.pipeline import Plain
+from memplan.programs.sources import of_problem
+from memplan.programs.sources.registry import Source
 
 def matches(head, path):
     return head.startswith(b"TOY ")
@@ -70,7 +70,7 @@ def test_a_format_of_another_package_is_one_of_ours(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("toy:NONE", "leads to no memplan.sources.registry.Source"),
+        ("toy:NONE", "leads to no memplan.programs.sources.registry.Source"),
         ("toy:nothing", "of the package toy cannot be loaded: AttributeError"),
         ("absent:FORMAT", "of the package toy cannot be loaded: ModuleNotFoundError"),
     ],

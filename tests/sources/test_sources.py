@@ -1,4 +1,4 @@
-"""Tests of memplan.sources: files are told apart by their content, and bad ones are a sentence."""
+"""Tests of programs.sources: files are told apart by their content, and bad ones are a sentence."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import memplan
 from memplan.base.errors import FormatError, MemplanError
-from memplan.graph import Graph, Operator, Tensor
 from memplan.problem import Problem
-from memplan.sources import Loaded, detect, load
-from memplan.sources.graph_json import write_graph
+from memplan.programs.graph import Graph, Operator, Tensor
+from memplan.programs.sources import Loaded, detect, load
+from memplan.programs.sources.graph_json import write_graph
 
 
 def a_graph() -> bytes:
@@ -197,7 +197,7 @@ def test_importing_sources_loads_no_library() -> None:
     """Tests that what is only needed for one format is loaded when that is read."""
     heavy = ["onnx", "torch", "tflite", "flatbuffers", "google.protobuf"]
     program = (
-        "import sys; before = set(sys.modules); import memplan.sources as s; "
+        "import sys; before = set(sys.modules); import memplan.programs.sources as s; "
         "import tempfile, pathlib; f = pathlib.Path(tempfile.mkdtemp()) / 'p'; "
         f"f.write_bytes({CSV!r}); s.load(f); "
         f"print([m for m in {heavy} if m in sys.modules and m not in before])"

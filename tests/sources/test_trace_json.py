@@ -1,4 +1,4 @@
-"""Tests of memplan.sources.trace_json: which files are traces, and what is planned of them."""
+"""Tests of programs.sources.trace_json: which files are traces, and what is planned of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from strategies_trace import same, traces
 
-from memplan import formats
 from memplan.base.errors import FormatError
 from memplan.base.notes import Code, Note
-from memplan.formats.trace_json import write_trace
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
+from memplan.problem.formats.trace_json import write_trace
 from memplan.problem.plan import Plan, Status
 from memplan.problem.trace import Scope, Trace
-from memplan.sources import detect, load
-from memplan.sources.trace_json import matches, of_trace
+from memplan.programs.sources import detect, load
+from memplan.programs.sources.trace_json import matches, of_trace
 
 INNER: Scope = ((".", 0), (".a", 0), ("aten::conv2d", 1), ("aten::empty", 0))
 TRACE = Trace.from_arrays(

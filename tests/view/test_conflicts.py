@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from memplan.analysis.inspection import inspect
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 from memplan.view import plot
 from memplan.view.relations import count_relations, list_reasons
 from memplan.view.words import plans, problems

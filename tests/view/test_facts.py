@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem import Problem
-from memplan.sources import Loaded, of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 from memplan.view.facts import Facts, find_facts, find_problem_facts
 
 NET = Graph(

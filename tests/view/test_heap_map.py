@@ -17,14 +17,14 @@ from typer.testing import CliRunner, Result
 
 from memplan.base.errors import FormatError, MemplanError, MissingExtraError, PlanError
 from memplan.cli import app, main
-from memplan.formats.trace_json import write_trace
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem import Buffer, Gap, Problem
+from memplan.problem.formats.trace_json import write_trace
 from memplan.problem.plan import Plan, Status
 from memplan.problem.trace import Trace
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources.graph_json import write_graph
 from memplan.referee import verify
 from memplan.solvers import solve
-from memplan.sources.graph_json import write_graph
 from memplan.view import heap_map, panel, picture, plot
 from memplan.view.addresses import compress
 from memplan_lab.bench import generators

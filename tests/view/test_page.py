@@ -18,12 +18,12 @@ from memplan import Plan, Problem
 from memplan.base.errors import MemplanError, MissingExtraError, PlanError
 from memplan.base.notes import Code, Note
 from memplan.cli import app, main
-from memplan.formats import load_planned, save
-from memplan.formats.trace_json import write_trace
-from memplan.graph import Graph, Kind, Operator, Tensor
 from memplan.problem.buffer import Buffer, Gap
+from memplan.problem.formats import load_planned, save
+from memplan.problem.formats.trace_json import write_trace
 from memplan.problem.trace import Trace
-from memplan.sources import Loaded, of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 from memplan.view import page
 from memplan.view.facts import find_problem_facts
 from memplan.view.page import data, figures

@@ -14,7 +14,7 @@ from memplan.analysis.inspection import inspect
 from memplan.problem import Buffer, Gap, Problem, Reserved
 from memplan.problem.loads import Held, Loads
 from memplan.problem.plan import Plan, Status
-from memplan.sources import Label, Loaded
+from memplan.programs.sources import Label, Loaded
 from memplan.view.words import explanations, parts, plans, problems, solvers
 
 

@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from memplan.base.errors import FormatError, PlanError, shown
 from memplan.base.files import read_text
-from memplan.formats import write_text
 from memplan.problem import Problem
+from memplan.problem.formats import write_text
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify
 

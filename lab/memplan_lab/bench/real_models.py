@@ -10,10 +10,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from memplan import sources
 from memplan.base.errors import MissingExtraError
-from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
+from memplan.programs import sources
+from memplan.programs.graph import Graph, lay_out
 from memplan_lab.bench.generators.tiling import tile_graph
 
 __all__ = ["REAL_MODELS"]

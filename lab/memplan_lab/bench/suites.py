@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from memplan import formats
 from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Streams, training_step
-from memplan.graph import lay_out
-from memplan.problem import Buffer, Problem
+from memplan.problem import Buffer, Problem, formats
 from memplan.problem.plan import Status
+from memplan.programs.graph import lay_out
 from memplan.solvers import solve
 from memplan_lab.bench import generators
 from memplan_lab.bench.real_models import REAL_MODELS

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 import memplan as mp
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan_lab.claims.placing import Case, Item
 
 __all__ = ["TIES", "Step", "Steps", "draw_case", "draw_memories", "draw_steps", "draw_ties"]

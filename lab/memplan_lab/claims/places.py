@@ -9,8 +9,8 @@ from math import floor, lcm
 
 import memplan as mp
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, ProblemError
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.sources import of_graph
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.sources import of_graph
 from memplan_lab.claims.choosing import (
     Place,
     least_apart,

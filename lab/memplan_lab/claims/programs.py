@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan_lab.claims.drawing import Steps
 from memplan_lab.claims.placing import Case, Item
 

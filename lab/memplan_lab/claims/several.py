@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import memplan as mp
 from memplan.base.errors import InfeasibleError, NoPlanError, ProblemError
-from memplan.rewrite.again import NoRunsError
-from memplan.sources import of_graph
+from memplan.levers.rewrite.again import NoRunsError
+from memplan.programs.sources import of_graph
 from memplan_lab.claims.choosing import least_apart
 from memplan_lab.claims.comparing import compare, must
 from memplan_lab.claims.drawing import draw_case, draw_steps, draw_ties

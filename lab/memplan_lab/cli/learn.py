@@ -100,7 +100,7 @@ def train(
     """Train a model on samples. Needs the extra `learn`."""
     output.check_output(out, *samples)
 
-    from memplan.formats import write_text
+    from memplan.problem.formats import write_text
     from memplan_lab import learn
 
     model = learn.train(learn.join([learn.load(each) for each in samples]), trees=trees, seed=seed)

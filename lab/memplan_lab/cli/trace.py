@@ -49,7 +49,8 @@ def command(
     The capacity is that of the problem or, if it has none, the least peak. All solutions within
     the capacity are found, unless --first or --plan is given.
     """
-    from memplan import formats, verify
+    from memplan import verify
+    from memplan.problem import formats
     from memplan.view import picture
     from memplan_lab.study import search_figure, search_tree
 

@@ -7,9 +7,9 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from memplan import sources
 from memplan.base.errors import MissingExtraError
 from memplan.problem import Problem
+from memplan.programs import sources
 from memplan_lab.corpus.recipe import Recipe
 from memplan_lab.corpus.scratchpad import on_scratchpad
 

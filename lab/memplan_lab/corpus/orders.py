@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from memplan.levers.rewrite import reorder
 from memplan.problem import OrderProblem
-from memplan.rewrite import reorder
-from memplan.sources import Loaded
+from memplan.programs.sources import Loaded
 from memplan_lab.bench.orders import Case
 from memplan_lab.corpus import files, language, vision
 from memplan_lab.corpus.building import Failure

@@ -11,8 +11,8 @@ from memplan.base.errors import MemplanError
 from memplan.extensions.streams.training import Optimizer, Streams
 from memplan.extensions.streams.training.capture import Captured
 from memplan.extensions.streams.training.step import BUCKET_BYTES, LIMIT, assemble, assign_streams
-from memplan.graph import Graph, lay_out
 from memplan.problem import Problem
+from memplan.programs.graph import Graph, lay_out
 from memplan_lab.corpus.precision import fold_norms
 from memplan_lab.corpus.recording import Recording, record
 from memplan_lab.corpus.scratchpad import on_scratchpad

@@ -19,8 +19,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from memplan.graph import Graph, Kind
 from memplan.problem import Problem
+from memplan.programs.graph import Graph, Kind
 from memplan_lab.bench.generators.tiling import tile_graph
 
 __all__ = ["on_scratchpad"]

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from memplan.graph import Graph, Kind, Operator, Tensor, View
 from memplan.problem import OrderProblem, Problem
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 from memplan_lab.corpus.precision import bytes_in_int8
 from memplan_lab.corpus.recording import RecordedOperator, Recording
 from memplan_lab.extras import require

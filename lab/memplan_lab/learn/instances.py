@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 
-from memplan import sources
 from memplan.base.errors import MemplanError
 from memplan.problem import Problem
+from memplan.programs import sources
 from memplan.solvers import solve
 from memplan_lab import bench
 from memplan_lab.bench import generators

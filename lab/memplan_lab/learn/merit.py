@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from memplan.formats import write_bytes
+from memplan.problem.formats import write_bytes
 from memplan_lab.bench.tables import DASH, Shown
 from memplan_lab.learn.evaluating import Row
 

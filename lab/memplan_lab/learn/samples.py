@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from memplan.base.errors import FormatError
 from memplan.extensions.published.backtracking import features
-from memplan.formats import write_bytes
+from memplan.problem.formats import write_bytes
 
 __all__ = ["Samples", "load"]
 

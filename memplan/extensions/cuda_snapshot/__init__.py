@@ -28,9 +28,9 @@ from memplan.base.files import read_bytes
 from memplan.base.notes import Code, Note
 from memplan.extensions.cuda_snapshot.plain_pickle import PickleError, load
 from memplan.problem.trace import Trace, format_scope
-from memplan.sources.foreign import TORCH_PICKLE
-from memplan.sources.loaded import Failure, Figure, Label, Loaded
-from memplan.sources.options import Options
+from memplan.programs.sources.foreign import TORCH_PICKLE
+from memplan.programs.sources.loaded import Failure, Figure, Label, Loaded
+from memplan.programs.sources.options import Options
 
 __all__ = ["matches", "read"]
 

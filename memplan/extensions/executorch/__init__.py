@@ -25,7 +25,7 @@ from memplan.extensions.executorch.pools import (
 )
 from memplan.levers.writers import Plain, Writer
 from memplan.problem import Problem
-from memplan.sources import of_problem
+from memplan.programs.sources import of_problem
 
 __all__ = ["planner"]
 

@@ -27,7 +27,7 @@ from memplan import Arranged, Memory, assign
 from memplan.base.errors import GraphError, quoted
 from memplan.levers.writers import Plain, Writer
 from memplan.problem import Problem
-from memplan.sources import of_problem
+from memplan.programs.sources import of_problem
 
 __all__ = ["Banks", "Layout", "Place", "Region", "Spec", "plan_memories"]
 
@@ -105,7 +105,7 @@ def plan_memories(
     """Plan every memory that has tensors by itself, and banks together.
 
     The tensors are distinct, and are realigned; their names are distinct too, and become the ids of
-    the buffers. `arrange` is `memplan.pipeline.arrange` with its budget. All in bytes: `alignment`
+    the buffers. `arrange` is `memplan.arrange` with its budget. All in bytes: `alignment`
     is that of every offset and size, `unit` a further one of every offset, except for tensors
     inside others; `taken` has by `mem_id` what no tensor may use at the bottom; `padding` is added
     at the end of every memory with tensors, for kernels that read beyond one. Regions are placed

@@ -26,11 +26,11 @@ from memplan.base.errors import GraphError, listed, quoted
 from memplan.base.files import of_file, read_text
 from memplan.base.notes import Code, Note
 from memplan.extensions.openvino.sizes import OpenSizes
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
-from memplan.graph.checks import MAX_DEPTH
-from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.options import Options
-from memplan.sources.recognise import COMMENTS, is_text
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph.checks import MAX_DEPTH
+from memplan.programs.sources.loaded import Loaded, of_graph
+from memplan.programs.sources.options import Options
+from memplan.programs.sources.recognise import COMMENTS, is_text
 
 __all__ = ["matches", "read"]
 

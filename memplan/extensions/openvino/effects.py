@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memplan.sources.dialects import Dialect, list_shared
+from memplan.programs.sources.dialects import Dialect, list_shared
 
 __all__ = ["DIALECT"]
 

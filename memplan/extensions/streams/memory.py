@@ -10,7 +10,7 @@ import torch
 
 from memplan.base.errors import PlanError, quoted
 from memplan.extensions.streams.program import Program
-from memplan.graph import Storage
+from memplan.programs.graph import Storage
 from memplan.runtimes.torch.read.values import Value, dense_strides
 
 __all__ = ["Memory"]

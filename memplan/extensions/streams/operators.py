@@ -16,7 +16,7 @@ import torch
 from memplan.base.errors import UnsupportedError, quoted
 from memplan.extensions.streams.memory import Memory
 from memplan.extensions.streams.program import Program
-from memplan.graph import Operator
+from memplan.programs.graph import Operator
 from memplan.runtimes.torch.read.builder import shorten_type
 from memplan.runtimes.torch.read.scope import never_drops, results_of
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import replace
 
 from memplan.base.errors import GraphError, quoted
-from memplan.graph import Graph, Kind, Operator
-from memplan.graph.order import waits
-from memplan.graph.sync import measure_freedom, synchronise
+from memplan.programs.graph import Graph, Kind, Operator
+from memplan.programs.graph.order import waits
+from memplan.programs.graph.sync import measure_freedom, synchronise
 
 __all__ = ["order_writes", "spread"]
 

@@ -15,8 +15,8 @@ from memplan.extensions.streams.order import order_writes, spread
 from memplan.extensions.streams.training import Optimizer, Streams, trace_step
 from memplan.extensions.streams.training.capture import Origin, without_views
 from memplan.extensions.streams.training.step import BUCKET_BYTES, LIMIT
-from memplan.graph import Graph, Layout, lay_out
 from memplan.problem import Problem
+from memplan.programs.graph import Graph, Layout, lay_out
 from memplan.runtimes.torch.read.builder import graph_with_indices
 from memplan.runtimes.torch.read.memory import program_in_memory
 

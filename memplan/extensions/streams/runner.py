@@ -23,8 +23,8 @@ from memplan.extensions.streams.schedule import (
     make_steps,
     run_on_threads,
 )
-from memplan.graph.sync import find_users
 from memplan.problem.plan import Plan
+from memplan.programs.graph.sync import find_users
 from memplan.referee import verify
 
 __all__ = ["StreamRunner"]

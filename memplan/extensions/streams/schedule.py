@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import torch
 
-from memplan.graph import Graph
-from memplan.graph.order import waits
+from memplan.programs.graph import Graph
+from memplan.programs.graph.order import waits
 
 __all__ = ["CudaQueues", "Queues", "Scheduled", "launch", "make_steps", "run_on_threads"]
 

@@ -16,11 +16,11 @@ from memplan.base.files import read_bytes, reading
 from memplan.base.notes import Code, Note
 from memplan.extensions.xla import proto, text
 from memplan.extensions.xla.heap import Heap
-from memplan.graph import Kind
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
-from memplan.sources.loaded import Figure, Loaded
-from memplan.sources.options import Options
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Figure, Loaded
+from memplan.programs.sources.options import Options
 
 __all__ = ["matches", "read"]
 

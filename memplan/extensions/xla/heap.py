@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
 
-from memplan.graph import Kind
-from memplan.sources.loaded import Label
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Label
 
 __all__ = ["Chunk", "Heap", "span_all_steps", "tidy"]
 

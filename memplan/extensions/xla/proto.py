@@ -24,10 +24,10 @@ from memplan.base.extras import require
 from memplan.base.files import read_bytes
 from memplan.extensions.xla.heap import Chunk, Heap, span_all_steps, tidy
 from memplan.extensions.xla.schema import hlo_proto
-from memplan.graph import Kind
-from memplan.sources.loaded import Label
-from memplan.sources.origin import line_at
-from memplan.sources.wire import WireError, read_varint
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Label
+from memplan.programs.sources.origin import line_at
+from memplan.programs.sources.wire import WireError, read_varint
 
 __all__ = ["has_assignment", "looks_like_proto", "read_heaps"]
 

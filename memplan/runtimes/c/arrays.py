@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from memplan.memories import Assigned, Stretch
-from memplan.memories.copies import Copy, list_copies, widen
+from memplan.machine.memories import Assigned, Stretch
+from memplan.machine.memories.copies import Copy, list_copies, widen
 from memplan.problem import Problem
 from memplan.problem.plan import Plan
 from memplan.referee import verify
@@ -59,7 +59,7 @@ class Arrays:
     words: str  # how much memory there is, for people
     are_several: bool  # whether there is an array for each memory
     stretches: tuple[Stretch, ...] = ()  # by row behind the buffers: when a piece is used
-    copies: tuple[Copy, ...] = ()  # see `memplan.memories.copies`
+    copies: tuple[Copy, ...] = ()  # see `memplan.machine.memories.copies`
 
     @classmethod
     def of(cls, problem: Problem, plan: Plan | Assigned, upper: str) -> Arrays:

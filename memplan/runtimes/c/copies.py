@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memplan.base.errors import PlanError
-from memplan.memories.copies import Copy
+from memplan.machine.memories.copies import Copy
+from memplan.programs.sources import Loaded
 from memplan.runtimes.c.arrays import Arrays
-from memplan.sources import Loaded
 
 __all__ = ["Copies"]
 

@@ -25,18 +25,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from memplan.graph import Layout
-from memplan.memories import Assigned
-from memplan.planning import place_states
+from memplan.levers.rewrite.bands import Cut
+from memplan.machine.memories import Assigned
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Shared
-from memplan.rewrite.bands import Cut
+from memplan.programs.graph import Layout
+from memplan.programs.sources import Loaded
 from memplan.runtimes.c import names as c
 from memplan.runtimes.c.arrays import Array, Arrays
 from memplan.runtimes.c.copies import Copies
 from memplan.runtimes.c.neighbours import Below
 from memplan.runtimes.c.schedule import Schedule
-from memplan.sources import Loaded
+from memplan.solvers.planning import place_states
 
 __all__ = ["MAX_PAIRS", "guard_linkage", "list_tensors", "write_header"]
 
@@ -84,7 +84,7 @@ def write_header(
         place, their number in that program (`memplan.Reordered.order`).
     bands
         If `loaded` is a program in bands: the cut that it is the graph of, which is that of
-        a graph of `memplan.rewrite.bands.tell_rows`.
+        a graph of `memplan.levers.rewrite.bands.tell_rows`.
 
     Raises
     ------

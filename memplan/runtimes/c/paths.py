@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memplan.base.errors import MemplanError
-from memplan.paths import PathPlans
+from memplan.programs.sources import Loaded
 from memplan.runtimes.c import names as c
 from memplan.runtimes.c.arrays import align_array
 from memplan.runtimes.c.header import guard_linkage, list_tensors, write_header
-from memplan.sources import Loaded
+from memplan.scenarios.paths import PathPlans
 
 __all__ = ["write_paths_header"]
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memplan.graph import Kind
-from memplan.rewrite.bands import Action, Cut, Do
+from memplan.levers.rewrite.bands import Action, Cut, Do
+from memplan.programs.graph import Kind
 from memplan.runtimes.c import names as c
 
 __all__ = ["Schedule"]

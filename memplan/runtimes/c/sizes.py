@@ -23,10 +23,10 @@ from math import lcm, prod
 import numpy as np
 
 from memplan.base.errors import MemplanError
-from memplan.envelopes import Condition, Envelope, Pieces, Range
 from memplan.problem.columns import MAX_BYTES, Column
 from memplan.runtimes.c import names as c
 from memplan.runtimes.c.arrays import align_array
+from memplan.scenarios.envelope import Condition, Envelope, Pieces, Range
 
 __all__ = ["write_sizes_header"]
 

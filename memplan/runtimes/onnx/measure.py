@@ -22,10 +22,10 @@ import numpy as np
 
 from memplan.base.errors import MemplanError, listed, quoted
 from memplan.base.notes import Code, Note
+from memplan.programs.sources.children import run_child
+from memplan.programs.sources.loaded import Figure, Loaded, lay_out_again
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read, read_declared
-from memplan.sources.children import run_child
-from memplan.sources.loaded import Figure, Loaded, lay_out_again
-from memplan.sources.options import Options
 
 __all__ = [
     "Held",

@@ -15,6 +15,8 @@ from typing import Final
 
 from memplan.base.errors import MemplanError, listed
 from memplan.base.notes import Code, Note
+from memplan.programs.sources.children import run_child
+from memplan.programs.sources.loaded import Arena, Beside, Loaded
 from memplan.runtimes.tflm.board_arena import compute_arena
 from memplan.runtimes.tflm.measure import (
     LARGEST,
@@ -26,8 +28,6 @@ from memplan.runtimes.tflm.measure import (
 )
 from memplan.runtimes.tflm.read.boards import Board
 from memplan.runtimes.tflm.read.model import Model, load
-from memplan.sources.children import run_child
-from memplan.sources.loaded import Arena, Beside, Loaded
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memplan.programs.sources.dialects import Dialect
 from memplan.runtimes.tflm.operators import find_row
-from memplan.sources.dialects import Dialect
 
 __all__ = ["DIALECT"]
 

@@ -19,7 +19,10 @@ from typing import Final, NamedTuple
 
 from memplan.base.errors import listed
 from memplan.base.notes import Code, Note
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
+from memplan.programs.sources.children import run_child
+from memplan.programs.sources.loaded import Figure
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm.names import is_custom
 from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded, find_handles, graph_of, round_up
@@ -27,9 +30,6 @@ from memplan.runtimes.tflm.read.kernels import list_scratch
 from memplan.runtimes.tflm.read.model import Model, Scratch, load
 from memplan.runtimes.tflm.read.refusals import list_refusals
 from memplan.runtimes.tflm.read.sizes import resize
-from memplan.sources.children import run_child
-from memplan.sources.loaded import Figure
-from memplan.sources.options import Options
 
 __all__ = [
     *("LARGEST", "SPARE", "Answer", "Request", "ask", "compute_head", "find_version"),

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from memplan.programs.sources.dialects import Shared
 from memplan.runtimes.tflm.names import ELEMENT_TYPES
-from memplan.sources.dialects import Shared
 
 __all__ = ["TABLE", "InPlace", "Options", "Row", "find_row"]
 

@@ -5,7 +5,7 @@ Types of the tables are without "aten." and without the underscore at the end.
 
 from __future__ import annotations
 
-from memplan.sources.dialects import Dialect, Shared, list_shared
+from memplan.programs.sources.dialects import Dialect, Shared, list_shared
 
 __all__ = ["DIALECT"]
 

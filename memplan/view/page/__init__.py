@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from memplan.base.errors import MemplanError
-from memplan.formats import write_text
 from memplan.problem import Asked, problem_of
+from memplan.problem.formats import write_text
 from memplan.problem.plan import Plan
 from memplan.view import picture
 from memplan.view.facts import Facts, find_facts

@@ -6,7 +6,7 @@ import html as text
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memplan.pipeline import Tradeoff
+from memplan.levers.pipeline import Tradeoff
 from memplan.view.page.data import format_json
 from memplan.view.page.figures import check_bokeh, renumber, scripts, style_axes
 from memplan.view.page.markup import list_notes, make_page

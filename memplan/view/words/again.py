@@ -7,9 +7,9 @@ from collections import Counter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.again import Limits
 from memplan.problem.plan import Status
-from memplan.rewrite import Recomputed, Reordered
-from memplan.rewrite.again import Limits
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import (
     GOOD,

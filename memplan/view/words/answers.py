@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.answer import Answer, Axis, Claim
-from memplan.apart import Apart
-from memplan.envelopes import Envelope
-from memplan.memories import Assigned, Blocks
+from memplan.machine.apart import Apart
+from memplan.machine.memories import Assigned, Blocks
 from memplan.problem.plan import Status
-from memplan.together import Together
+from memplan.scenarios.envelope import Envelope
+from memplan.scenarios.together import Together
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.apart import describe_apart
 from memplan.view.words.assigned import describe_assigned

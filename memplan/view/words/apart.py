@@ -8,10 +8,11 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.apart import Apart, Waits
 from memplan.base.errors import listed
-from memplan.graph import Graph
+from memplan.levers.rewrite.waits import Waits
+from memplan.machine.apart import Apart
 from memplan.problem.plan import Status
+from memplan.programs.graph import Graph
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import list_facts, make_name, make_table
 

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.base.errors import listed
-from memplan.memories import Assigned, Memory
-from memplan.memories.copies import list_copies
-from memplan.memories.memory import Cost, as_number
+from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories.copies import list_copies
+from memplan.machine.memories.memory import Cost, as_number
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.view.units import exact, lifetime, percent, plural, seconds

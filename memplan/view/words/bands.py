@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.rewrite.bands import Frontier, Point, Region
-from memplan.sources.loaded import Beside
+from memplan.levers.rewrite.bands import Frontier, Point, Region
+from memplan.programs.sources.loaded import Beside
 from memplan.view.units import exact, plural
 from memplan.view.words.bars import Bars
 from memplan.view.words.parts import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.memories import Blocks
+from memplan.machine.memories import Blocks
 from memplan.view.units import exact, percent, seconds
 from memplan.view.words.parts import list_facts, make_table
 

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.envelopes import Envelope
+from memplan.scenarios.envelope import Envelope
 from memplan.view.units import exact, human, percent, plural, seconds
 from memplan.view.words.parts import (
     Fact,

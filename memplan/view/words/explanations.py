@@ -10,8 +10,8 @@ from rich.text import Text
 from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
-from memplan.sources import Label
-from memplan.sources.loaded import Arena, Beside
+from memplan.programs.sources import Label
+from memplan.programs.sources.loaded import Arena, Beside
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural
 from memplan.view.words.parts import (

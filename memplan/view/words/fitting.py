@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.base.notes import Code
-from memplan.fitting import FittedMemories
-from memplan.memories import Memory
-from memplan.pipeline import Arranged, Step
+from memplan.levers.pipeline import Arranged, Step
+from memplan.machine.memories import Memory
+from memplan.runtimes.fitting import FittedMemories
 from memplan.view.units import exact, percent
 from memplan.view.words.assigned import tell_both
 from memplan.view.words.bands import choose_points, describe_regions

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from memplan.memories import Assigned
-from memplan.memories.assigned import Price
+from memplan.machine.memories import Assigned
+from memplan.machine.memories.assigned import Price
 from memplan.view.units import exact
 
 __all__ = ["describe_outside", "save_by_more"]

@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.analysis.orders import Cut, Move, Moves, cut_of, explain_moves
+from memplan.levers.rewrite import Reordered
 from memplan.problem.plan import Status
-from memplan.rewrite import Reordered
-from memplan.sources.loaded import Beside
+from memplan.programs.sources.loaded import Beside
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.parts import (
     GOOD,

@@ -13,8 +13,8 @@ from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.problem.loads import Held
+from memplan.programs.sources.loaded import Beside, Figure, Label, Loaded
 from memplan.runtimes.tflm.read.boards import tell_unknown
-from memplan.sources.loaded import Beside, Figure, Label, Loaded
 from memplan.view.units import exact, human, lifetime, percent
 from memplan.view.words.tables import (
     Cell,

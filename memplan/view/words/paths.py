@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.graph.paths import BEFORE_RUN, Choice
-from memplan.paths import MOST_PATHS, PathPlan, PathPlans
+from memplan.programs.graph.paths import BEFORE_RUN, Choice
+from memplan.scenarios.paths import MOST_PATHS, PathPlan, PathPlans
 from memplan.view.units import exact, human, percent, plural
 from memplan.view.words.parts import make_name, quote_name, unit_of
 from memplan.view.words.tables import Column, FittedTable

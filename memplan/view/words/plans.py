@@ -12,7 +12,7 @@ from rich.text import Text
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan, Status, gap_text
-from memplan.sources.loaded import Figure, Label, Loaded
+from memplan.programs.sources.loaded import Figure, Label, Loaded
 from memplan.view import relations
 from memplan.view.units import buffers_hold, exact, lifetime, plural, seconds
 from memplan.view.words.bars import Bars
@@ -32,7 +32,7 @@ from memplan.view.words.parts import (
 )
 
 if TYPE_CHECKING:
-    from memplan.rewrite import Recomputed, Reordered
+    from memplan.levers.rewrite import Recomputed, Reordered
 
 __all__ = ["peak_buffers", "plan_summary", "status_text", "verified"]
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from memplan.analysis.inspection import Inspection, Trial
 from memplan.analysis.savings import Change, Savings
-from memplan.graph.fusion import Fusion
 from memplan.problem.columns import NONE
+from memplan.programs.graph.fusion import Fusion
 from memplan.view.units import human, lifetime, percent, plural
 from memplan.view.words.parts import (
     describe_contradiction,

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.problem.plan import Status
-from memplan.together import Together
+from memplan.scenarios.together import Together
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.parts import list_facts, make_name, make_table
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.pipeline import Tradeoff, TradeoffPoint
-from memplan.rewrite import Recomputed
+from memplan.levers.pipeline import Tradeoff, TradeoffPoint
+from memplan.levers.rewrite import Recomputed
 from memplan.view.units import exact, human, plural
 from memplan.view.words.bands import describe_regions
 from memplan.view.words.parts import (

@@ -1,7 +1,7 @@
 """Counts unsafe pairs by each algorithm."""
 
 import memplan
-from memplan.graph import unsafe_pairs
+from memplan.programs.graph import unsafe_pairs
 
 graph = memplan.load("streams.json").graph
 for algorithm in ("1", "1opt", "2", "memplan"):

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from memplan.extensions.streams.training import training_step
-from memplan.graph.layout import lay_out
+from memplan.programs.graph.layout import lay_out
 
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
 step = training_step(

@@ -12,12 +12,12 @@ import pytest
 from compilers import require_compiler
 from numpy.typing import NDArray
 
-from memplan.graph import Graph, Kind, Operator, Tensor
-from memplan.graph.pictures import Each, Padding, Read, Window
-from memplan.planning import plan_model
-from memplan.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
+from memplan.levers.rewrite.bands import Cut, Region, Uncut, cut, find_frontier
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph.pictures import Each, Padding, Read, Window
+from memplan.programs.sources import of_graph
 from memplan.runtimes.c.header import write_header
-from memplan.sources import of_graph
+from memplan.solvers.planning import plan_model
 
 pytestmark = pytest.mark.slow
 

@@ -18,17 +18,17 @@ from strategies_graph import chain
 from memplan import reorder, solve
 from memplan.base.errors import MemplanError, PlanError
 from memplan.cli import main
-from memplan.graph import Block, Graph, Operator
-from memplan.paths import PathPlans, plan_paths
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan
+from memplan.programs.graph import Block, Graph, Operator
+from memplan.programs.sources import Loaded, load, of_graph
+from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.c import header
 from memplan.runtimes.c import names as c_names
 from memplan.runtimes.c.header import list_tensors, write_header
 from memplan.runtimes.c.neighbours import find_neighbours
 from memplan.runtimes.c.paths import write_paths_header
-from memplan.sources import Loaded, load, of_graph
-from memplan.sources.graph_json import write_graph
+from memplan.scenarios.paths import PathPlans, plan_paths
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE = EXAMPLES / "c_header"

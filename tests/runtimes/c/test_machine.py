@@ -13,11 +13,11 @@ from compilers import require_compiler
 from tflite_models import for_each_model
 
 import memplan as mp
-from memplan.memories import Memory
+from memplan.machine.memories import Memory
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan
+from memplan.programs.sources import Loaded, load
 from memplan.runtimes.c.header import list_tensors, write_header
-from memplan.sources import Loaded, load
 
 pytestmark = pytest.mark.slow
 

@@ -16,12 +16,12 @@ from memories_in_c import draw_program, run_header
 
 import memplan as mp
 from memplan.base.errors import PlanError
-from memplan.graph import Block, Graph
-from memplan.memories import Memory
-from memplan.memories.copies import Copy, list_copies
+from memplan.machine.memories import Memory
+from memplan.machine.memories.copies import Copy, list_copies
 from memplan.problem.plan import Plan
+from memplan.programs.graph import Block, Graph
+from memplan.programs.sources import of_graph
 from memplan.runtimes.c.header import write_header
-from memplan.sources import of_graph
 
 COMPILERS = list_compilers("gcc", "clang")
 FAST = Memory("fast ram", 160)

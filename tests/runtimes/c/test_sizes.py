@@ -16,10 +16,10 @@ from compilers import list_compilers, require_compiler
 import memplan as mp
 from memplan.base.errors import MemplanError
 from memplan.cli import main
-from memplan.envelopes import Envelope, Pieces
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan
 from memplan.runtimes.c.sizes import write_sizes_header
+from memplan.scenarios.envelope import Envelope, Pieces
 
 MODEL = Path(__file__).parents[3] / "examples" / "models" / "branches.onnx"
 pytestmark = pytest.mark.slow

@@ -25,13 +25,13 @@ from steps_in_c import Batch, Network, check_command, compile_runtime, draw_band
 from steps_tflite import add_conv
 from tflite_networks import File, Value
 
-from memplan.planning import plan_model
-from memplan.rewrite import reorder_to_plan
-from memplan.rewrite.bands import Uncut
+from memplan.levers.rewrite import reorder_to_plan
+from memplan.levers.rewrite.bands import Uncut
+from memplan.programs.sources import load, of_graph
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader
 from memplan.runtimes.tflm.operators import TABLE
-from memplan.sources import load, of_graph
+from memplan.solvers.planning import plan_model
 
 pytestmark = pytest.mark.slow
 

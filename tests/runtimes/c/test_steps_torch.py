@@ -24,11 +24,11 @@ from steps_in_c import (  # noqa: E402
     draw_bands,
 )
 
-from memplan.planning import plan_model  # noqa: E402
-from memplan.rewrite.bands import Uncut, tell_rows  # noqa: E402
+from memplan.levers.rewrite.bands import Uncut, tell_rows  # noqa: E402
+from memplan.programs.sources import load, of_graph  # noqa: E402
+from memplan.programs.sources.graph_json import write_graph  # noqa: E402
 from memplan.runtimes.c.header import write_header  # noqa: E402
-from memplan.sources import load, of_graph  # noqa: E402
-from memplan.sources.graph_json import write_graph  # noqa: E402
+from memplan.solvers.planning import plan_model  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -15,16 +15,16 @@ from onnx_models import model, node, value
 from ort_orders import random_model
 
 import memplan as mp
-from memplan.graph import lay_out
-from memplan.rewrite.again import Emitted
-from memplan.rewrite.again.columns import again_of
-from memplan.rewrite.again.emitted import emit
+from memplan.levers.rewrite.again import Emitted
+from memplan.levers.rewrite.again.columns import again_of
+from memplan.levers.rewrite.again.emitted import emit
+from memplan.programs.graph import lay_out
+from memplan.programs.sources import lay_out_again, load
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.measure import measure_difference
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.write.again import write_again
 from memplan.runtimes.onnx.write.writer import OnnxFile
-from memplan.sources import lay_out_again, load
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

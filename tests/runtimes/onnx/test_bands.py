@@ -16,14 +16,14 @@ import onnx
 from onnx_models import WHEELS, in_wheel, light, model, node, value
 
 from memplan.base.errors import MemplanError
-from memplan.graph import lay_out
-from memplan.rewrite.bands import Region, Uncut, cut
+from memplan.levers.rewrite.bands import Region, Uncut, cut
+from memplan.programs.graph import lay_out
+from memplan.programs.sources import load
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx import measure as yardstick
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.write import apply as target
 from memplan.runtimes.onnx.write.bands import write_bands
-from memplan.sources import load
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

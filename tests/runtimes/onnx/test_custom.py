@@ -13,9 +13,9 @@ from onnx_models import BOOL, FLOAT, graph, loaded, model, node, on_disk, value
 
 from memplan.base.errors import FormatError
 from memplan.base.notes import Code
+from memplan.programs.sources.loaded import Loaded
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read
-from memplan.sources.loaded import Loaded
-from memplan.sources.options import Options
 
 X = value("x", [4, 8])
 

@@ -17,9 +17,9 @@ from onnx_models import BOOL, FLOAT, INT64, graph, ints, loaded, model, node, on
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
 from memplan.cli import main
+from memplan.programs.sources.loaded import Loaded
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read
-from memplan.sources.loaded import Loaded
-from memplan.sources.options import Options
 
 Feeds = dict[str, Any]
 

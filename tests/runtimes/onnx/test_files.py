@@ -30,10 +30,10 @@ from onnx_models import (
 
 from memplan.base.errors import FormatError, GraphError, MemplanError
 from memplan.base.notes import Code
+from memplan.programs.sources.options import Options
+from memplan.programs.sources.wire import WireError
 from memplan.runtimes.onnx.read import graph_of, matches, read
 from memplan.runtimes.onnx.read.read_weights import strip_weights
-from memplan.sources.options import Options
-from memplan.sources.wire import WireError
 
 
 def test_weights_outside_of_the_file_are_not_needed(tmp_path: Path) -> None:
@@ -60,7 +60,8 @@ def test_the_weights_of_a_large_file_are_not_read(tmp_path: Path) -> None:
     path = on_disk(tmp_path, what)
     program = (
         "import sys; from pathlib import Path\n"
-        "from memplan.runtimes.onnx.read import read; from memplan.sources.options import Options\n"
+        "from memplan.runtimes.onnx.read import read\n"
+        "from memplan.programs.sources.options import Options\n"
         "print(len(read(Path(sys.argv[1]), Options()).problem))\n"
         "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )

@@ -22,6 +22,8 @@ import memplan as mp
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code
 from memplan.cli import main
+from memplan.programs.sources import load
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.measure import Held, find_shapes, measure_difference, measure_file
 from memplan.runtimes.onnx.read import fused as fusing
 from memplan.runtimes.onnx.read import read_bytes
@@ -30,8 +32,6 @@ from memplan.runtimes.onnx.write import put_in_bands, reorder
 from memplan.runtimes.onnx.write import writer as targets_onnx
 from memplan.runtimes.onnx.write.hold import hold
 from memplan.runtimes.onnx.write.writer import HOW_TO_RUN, OnnxFile
-from memplan.sources import load
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from onnx_models import BOOL, INT64, graph, ints, loaded, model, node, on_disk, 
 
 from memplan.base.errors import FormatError
 from memplan.base.notes import Code
+from memplan.programs.sources.loaded import Loaded
+from memplan.programs.sources.measuring import join_notes, measure
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import read
-from memplan.sources.loaded import Loaded
-from memplan.sources.measuring import join_notes, measure
-from memplan.sources.options import Options
 
 ROW = 64 * 4  # bytes
 

@@ -23,12 +23,12 @@ from memplan import solve
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code
 from memplan.cli import main
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
+from memplan.programs.sources import measuring
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx import measure as runtime
 from memplan.runtimes.onnx._measure_child import _FUSIONS
 from memplan.runtimes.onnx.read import read, shapes_rounds
-from memplan.sources import measuring
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

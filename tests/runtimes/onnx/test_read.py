@@ -28,11 +28,11 @@ from onnx_models import (
 from memplan import lower_bound, solve, verify
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code, Note
-from memplan.graph import Kind
 from memplan.problem.plan import Status
+from memplan.programs.graph import Kind
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.read import graph_of, read
 from memplan.runtimes.onnx.read.protos import bits_of, dtype_of
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

@@ -26,7 +26,7 @@ from onnx_models import (
 
 from memplan.base.errors import FormatError
 from memplan.base.notes import Code, Note
-from memplan.graph import Layout, lay_out
+from memplan.programs.graph import Layout, lay_out
 from memplan.runtimes.onnx.read import graph_of
 
 

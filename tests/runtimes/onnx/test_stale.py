@@ -26,8 +26,8 @@ from onnx_models import (
 
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
-from memplan.graph import Kind
-from memplan.sources.loaded import Loaded
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Loaded
 
 
 def shapes(of: Loaded) -> dict[str, Any]:

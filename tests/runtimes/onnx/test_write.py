@@ -19,11 +19,11 @@ from memplan.base.errors import FormatError
 from memplan.base.notes import Code
 from memplan.cli import app, main
 from memplan.problem.plan import Status
+from memplan.programs.sources import load
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx import measure as yardstick
 from memplan.runtimes.onnx.read import read
 from memplan.runtimes.onnx.write import writer as target
-from memplan.sources import load
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

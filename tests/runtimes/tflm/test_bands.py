@@ -12,8 +12,8 @@ from tflite_models import WINDOW, floats, for_each_model
 
 from memplan import load, solve, verify
 from memplan.base.errors import MemplanError
-from memplan.pipeline import Arranged, Comparison
-from memplan.rewrite.bands import Region, Uncut, find_frontier
+from memplan.levers.pipeline import Arranged, Comparison
+from memplan.levers.rewrite.bands import Region, Uncut, find_frontier
 from memplan.runtimes.tflm.read.graph import graph_of
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.runtimes.tflm.write import TfliteMicro, apply_in_bands, writer
@@ -328,7 +328,7 @@ def test_bands_keep_the_signatures(network: Path, tmp_path: Path) -> None:
 )
 def test_regions_that_cannot_be_cut(network: Path, make: Callable[[Any], Region]) -> None:
     """Tests that a region with an operator as a whole, or too many bands, is refused."""
-    from memplan.rewrite.bands import cut
+    from memplan.levers.rewrite.bands import cut
 
     file = TfliteMicro(network)
     program = file.uncut(file.open())

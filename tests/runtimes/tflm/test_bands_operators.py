@@ -16,11 +16,11 @@ from steps_tflite import draw_network
 from tflite_networks import NOT_IN_TFLM, OPERATORS, File, draw_file
 
 from memplan.base.errors import FormatError
-from memplan.graph import View, lay_out
-from memplan.planning import plan_model
-from memplan.rewrite.bands import Cut, Region, Uncut, cut
-from memplan.rewrite.bands.cutting import cut_region, divide
-from memplan.rewrite.bands.measure import Timeline
+from memplan.levers.rewrite.bands import Cut, Region, Uncut, cut
+from memplan.levers.rewrite.bands.cutting import cut_region, divide
+from memplan.levers.rewrite.bands.measure import Timeline
+from memplan.programs.graph import View, lay_out
+from memplan.programs.sources import load
 from memplan.runtimes.tflm.operators import TABLE
 from memplan.runtimes.tflm.read.graph import graph_of
 from memplan.runtimes.tflm.read.model import parse
@@ -28,7 +28,7 @@ from memplan.runtimes.tflm.write.bands import write_bands
 from memplan.runtimes.tflm.write.metadata import with_offsets
 from memplan.runtimes.tflm.write.planning import find_offsets, get_layout
 from memplan.runtimes.tflm.write.writer import uncut_of, with_views
-from memplan.sources import load
+from memplan.solvers.planning import plan_model
 
 pytestmark = pytest.mark.slow
 

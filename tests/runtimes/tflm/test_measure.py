@@ -21,6 +21,8 @@ from tflite_written import (
 from memplan import plan_model, solve
 from memplan.base.notes import Code
 from memplan.cli import main
+from memplan.programs.sources.measuring import join_notes, measure
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm import arena
 from memplan.runtimes.tflm import measure as tflite_micro
 from memplan.runtimes.tflm import read as tflite
@@ -28,8 +30,6 @@ from memplan.runtimes.tflm.arena import minimal_arena
 from memplan.runtimes.tflm.measure import Request, compute_head, list_requests
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, SubGraph, load, parse
-from memplan.sources.measuring import join_notes, measure
-from memplan.sources.options import Options
 from memplan.view.units import exact
 
 pytestmark = pytest.mark.slow

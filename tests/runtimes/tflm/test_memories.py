@@ -13,9 +13,9 @@ from tflite_models import Writer, chain
 from tflite_written import SMALL, WRITTEN, written
 
 import memplan as mp
-from memplan.fitting import fit_memories
-from memplan.memories import Assigned, Memory
-from memplan.memories.text import parse_memories
+from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories.text import parse_memories
+from memplan.runtimes.fitting import fit_memories
 from memplan.runtimes.tflm.measure import Request, list_requests, place_requests
 from memplan.runtimes.tflm.read.model import load, parse
 from memplan.runtimes.tflm.write import apply

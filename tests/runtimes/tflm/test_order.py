@@ -13,14 +13,14 @@ from tflm import ran, require_tflm
 
 from memplan.base.errors import FormatError, GraphError, MemplanError
 from memplan.cli import main
+from memplan.levers.rewrite import reorder
 from memplan.problem.plan import Status
-from memplan.rewrite import reorder
+from memplan.programs.sources import load
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.runtimes.tflm.read.model import load as load_model
 from memplan.runtimes.tflm.write import apply, apply_in_order, minimal_arena
 from memplan.runtimes.tflm.write.folding import unpack
 from memplan.runtimes.tflm.write.metadata import with_order, without_tensors
-from memplan.sources import load
 
 pytestmark = pytest.mark.slow
 

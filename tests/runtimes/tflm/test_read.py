@@ -17,8 +17,9 @@ from tflite_models import WINDOW, Writer, chain, constant, floats, model_named, 
 from memplan import solve, verify
 from memplan.base.errors import FormatError, MemplanError
 from memplan.base.notes import Code
-from memplan.graph import Kind, lives
-from memplan.rewrite import reorder, verify_order
+from memplan.levers.rewrite import reorder, verify_order
+from memplan.programs.graph import Kind, lives
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.measure import compute_head
 from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
@@ -26,7 +27,6 @@ from memplan.runtimes.tflm.operators import TABLE
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
 from memplan.runtimes.tflm.read.kernels import compute_scratch, find_overwritable
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 

@@ -16,13 +16,13 @@ from tflite_operators import TYPES, build, cases_of, pairs_of, try_all
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code
 from memplan.cli import main
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm import measure as tflite_micro
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.operators import TABLE
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, parse
 from memplan.runtimes.tflm.read.refusals import list_refusals
 from memplan.runtimes.tflm.write import apply, minimal_arena
-from memplan.sources.options import Options
 
 
 def of_one(type_: str, *tensors: TensorInfo, inputs: tuple[int, ...] = (0,)) -> Model:

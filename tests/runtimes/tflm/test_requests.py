@@ -12,14 +12,14 @@ from tflite_models import Writer, constant, floats, for_each_model, model_named
 
 import memplan as mp
 from memplan.base.errors import PlanError
+from memplan.programs.sources.loaded import Beside
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm.read.boards import compute_sizes, find_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.kernels import compute_scratch
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, load, parse
 from memplan.runtimes.tflm.write import TfliteMicro, shim_header
 from memplan.runtimes.tflm.write.memories import house_in_tflm
-from memplan.sources.loaded import Beside
-from memplan.sources.options import Options
 
 CHIPS = ("cortex-m4", "cortex-m55", "esp32", "esp32-s3")
 UNKNOWN = Beside(None, "not asked")

@@ -14,8 +14,8 @@ from tflite_models import Writer, chain, models
 from tflite_written import SMALL, WRITTEN, written
 
 from memplan.base.errors import MemplanError, PlanError
-from memplan.graph import lay_out
 from memplan.problem.plan import Plan
+from memplan.programs.graph import lay_out
 from memplan.runtimes.tflm.measure import Request, list_requests
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
 from memplan.runtimes.tflm.read.model import load

@@ -10,12 +10,12 @@ import pytest
 from tflite_models import Writer, constant, floats, models
 
 from memplan.base.errors import FormatError, MemplanError
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo
 from memplan.runtimes.tflm.read.model import load as load_model
 from memplan.runtimes.tflm.read.shapes import infer_shape
 from memplan.runtimes.tflm.read.sizes import resize
-from memplan.sources.options import Options
 
 # Models of the wheels with a batch that is open, everywhere in one dimension at most.
 OPEN = ("nmp.tflite", "embedding_model.tflite", "sine_float.tflite")

@@ -14,10 +14,11 @@ import pytest
 from tflite_models import chain, floats, for_each_model, model_named
 from tflm import ran, require_tflm, small, tree
 
-from memplan import Plan, fit, formats, solve
+from memplan import Plan, fit, solve
 from memplan.base.errors import FormatError, MemplanError, PlanError
-from memplan.formats.json import write_plan
-from memplan.graph import lay_out
+from memplan.problem import formats
+from memplan.problem.formats.json import write_plan
+from memplan.programs.graph import lay_out
 from memplan.runtimes.tflm import measure as runtime
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, load

@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from memplan.base.errors import GraphError, PlanError  # noqa: E402
+from memplan.levers.rewrite import recompute, verify_recompute  # noqa: E402
 from memplan.referee import verify  # noqa: E402
-from memplan.rewrite import recompute, verify_recompute  # noqa: E402
 from memplan.runtimes.torch.measure.run import find_worst  # noqa: E402
 from memplan.runtimes.torch.read.training import training_program  # noqa: E402
 from memplan.runtimes.torch.record import record  # noqa: E402

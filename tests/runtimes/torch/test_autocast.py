@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from memplan.base.notes import Code
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
+from memplan.programs.sources.loaded import Loaded
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import load, read
 from memplan.runtimes.torch.read.autocast import CAST, END, PLAIN, REDUCED
-from memplan.sources.loaded import Loaded
-from memplan.sources.options import Options
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

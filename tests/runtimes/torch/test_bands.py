@@ -17,8 +17,8 @@ from slab_models import Calls  # noqa: E402
 
 import memplan as mp  # noqa: E402
 from memplan.base.errors import MemplanError  # noqa: E402
-from memplan.graph import lay_out  # noqa: E402
-from memplan.rewrite.bands import Region, Uncut, cut  # noqa: E402
+from memplan.levers.rewrite.bands import Region, Uncut, cut  # noqa: E402
+from memplan.programs.graph import lay_out  # noqa: E402
 from memplan.runtimes.torch.measure.run import measure_run  # noqa: E402
 from memplan.runtimes.torch.write import apply as target  # noqa: E402
 from memplan.runtimes.torch.write.bands import keep_whole, list_calls, write_bands  # noqa: E402

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from torch_records import Json, S, model, named, node, size, tensor
 
 from memplan.base.errors import FormatError, MemplanError
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import matches, read
 from memplan.runtimes.torch.read.values import DTYPES
-from memplan.sources.options import Options
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,8 @@ def test_needs_no_torch(tmp_path: Path) -> None:
     """Tests that reading a file imports no torch."""
     path = write(tmp_path / "net.pt2", model())
     code = (
-        "import sys; from pathlib import Path; from memplan.sources.options import Options\n"
+        "import sys; from pathlib import Path\n"
+        "from memplan.programs.sources.options import Options\n"
         "from memplan.runtimes.torch.read import read\n"
         f"read(Path({str(path)!r}), Options()); assert 'torch' not in sys.modules"
     )

@@ -15,15 +15,15 @@ torch = pytest.importorskip("torch")
 from fx_operators import DRAWS, export  # noqa: E402
 from slab_models import Calls  # noqa: E402
 
-from memplan.graph import Graph, Operator  # noqa: E402
-from memplan.graph.pictures import Each, Even, Joined, Once, Read  # noqa: E402
+from memplan.programs.graph import Graph, Operator  # noqa: E402
+from memplan.programs.graph.pictures import Each, Even, Joined, Once, Read  # noqa: E402
+from memplan.programs.sources.options import Options  # noqa: E402
 from memplan.runtimes.torch.read import (  # noqa: E402
     aten,
     graph_of,
     pictures,
     read,
 )
-from memplan.sources.options import Options  # noqa: E402
 
 nn = torch.nn
 functional = nn.functional

@@ -12,11 +12,11 @@ import pytest
 
 import memplan
 from memplan.base.errors import GraphError, MemplanError
-from memplan.graph import Graph, Kind, lay_out
+from memplan.programs.graph import Graph, Kind, lay_out
+from memplan.programs.sources.loaded import of_graph
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import aten, graph_of, load, read, training_graph
 from memplan.runtimes.torch.read.training import training_program
-from memplan.sources.loaded import of_graph
-from memplan.sources.options import Options
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

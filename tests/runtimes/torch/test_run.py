@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from memplan.base.errors import FormatError, MemplanError  # noqa: E402
 from memplan.cli import main  # noqa: E402
+from memplan.programs.sources.options import Options  # noqa: E402
 from memplan.runtimes.torch.measure.run import Difference, measure_file, measure_run  # noqa: E402
-from memplan.sources.options import Options  # noqa: E402
 
 nn = torch.nn
 aten = torch.ops.aten

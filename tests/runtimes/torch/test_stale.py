@@ -15,10 +15,10 @@ import pytest
 
 from memplan.base.errors import FormatError, GraphError
 from memplan.base.notes import Code
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import graph_of, load, read
 from memplan.runtimes.torch.read.guards import evaluate, parse_assertion
 from memplan.runtimes.torch.read.values import Value
-from memplan.sources.options import Options
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -16,11 +16,11 @@ from memplan.base.errors import GraphError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
 from memplan.extensions.slab.extension import load as load_slab  # noqa: E402
 from memplan.problem.plan import Status  # noqa: E402
+from memplan.programs.sources import load  # noqa: E402
 from memplan.runtimes.torch.measure.run import measure_run  # noqa: E402
 from memplan.runtimes.torch.write import writer as fx  # noqa: E402
 from memplan.runtimes.torch.write.apply import put_in_bands  # noqa: E402
 from memplan.solvers import solve  # noqa: E402
-from memplan.sources import load  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_gradients")]
 

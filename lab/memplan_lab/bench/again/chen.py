@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from memplan.levers.rewrite.again.native import core_recompute_problem
 from memplan.problem import RecomputeProblem
-from memplan.rewrite.again.native import core_recompute_problem
 from memplan_lab.bench.orders.program import OrderLists, program_of
 
 __all__ = ["iterate_sequences", "keep_every_kth"]

@@ -15,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from memplan.graph import Graph
+from memplan.levers.rewrite.again.columns import again_of
+from memplan.levers.rewrite.order import load_program
 from memplan.problem import OrderProblem, RecomputeProblem
-from memplan.rewrite.again.columns import again_of
-from memplan.rewrite.order import load_program
-from memplan.sources import lay_out_again
+from memplan.programs.graph import Graph
+from memplan.programs.sources import lay_out_again
 from memplan_lab.bench.generators.programs import gpt_step, layered
 from memplan_lab.bench.orders.suite import moccasin
 from memplan_lab.extras import require

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from memplan.base.errors import MemplanError
-from memplan.graph import Kind
-from memplan.rewrite.bands import Frontier, Uncut, find_frontier, tell_rows
+from memplan.levers.rewrite.bands import Frontier, Uncut, find_frontier, tell_rows
+from memplan.programs.graph import Kind
+from memplan.programs.sources import load
 from memplan.runtimes.tflm.write import apply_in_bands
-from memplan.sources import load
 from memplan_lab.bench.experiment import (
     Arm,
     Case,

@@ -12,9 +12,9 @@ import numpy as np
 
 from memplan import _core
 from memplan.base.errors import MemplanError, MissingExtraError, listed, quoted
+from memplan.levers.rewrite.order import core_problem
 from memplan.problem import OrderBound, OrderProblem, Problem
 from memplan.referee import verify_order
-from memplan.rewrite.order import core_problem
 from memplan.solvers import solve
 from memplan_lab.bench.experiment import (
     Arm,

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from memplan import _core
 from memplan.base.errors import MemplanError
-from memplan.problem import RecomputeProblem
-from memplan.referee import verify_recompute
-from memplan.rewrite.again.native import (
+from memplan.levers.rewrite.again.native import (
     bound_certificate_of,
     core_recompute_problem,
     floor_certificate_of,
     order_certificate_of,
 )
-from memplan.rewrite.order import core_problem
+from memplan.levers.rewrite.order import core_problem
+from memplan.problem import RecomputeProblem
+from memplan.referee import verify_recompute
 from memplan_lab.bench.again import checkmate, moccasin, suite
 from memplan_lab.bench.again.chen import keep_every_kth
 from memplan_lab.bench.again.moccasin import Found

@@ -14,9 +14,9 @@ from statistics import mean, median
 from typing import Any, NamedTuple
 
 from memplan.base.errors import MemplanError
+from memplan.machine.repack.repacker import Repacker
 from memplan.problem import Buffer, Problem
 from memplan.referee import verify
-from memplan.repack.repacker import Repacker
 from memplan.solvers import solve
 from memplan_lab.bench import generators
 from memplan_lab.bench.experiment import (

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from memplan.graph import Layout, lay_out, unsafe_pairs
-from memplan.graph.steps import steps_of
 from memplan.problem import Problem
+from memplan.programs.graph import Layout, lay_out, unsafe_pairs
+from memplan.programs.graph.steps import steps_of
 from memplan_lab.bench import worker
 from memplan_lab.bench.experiment import Arm, Case, Experiment, Rows, Settings
 from memplan_lab.bench.rows import COLUMNS, Outcome, Request, Row

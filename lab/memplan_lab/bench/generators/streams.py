@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
 
 _UNIT = 512  # bytes, as accelerators align
 _LAYER = 24  # operators of a layer's forward pass

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from memplan.graph import Graph, Kind, Operator, Tensor
+from memplan.programs.graph import Graph, Kind, Operator, Tensor
 
 _IMAGE = 4  # dimensions of what has rows: batch, channels, rows and columns
 _LOOKS_AROUND = re.compile("conv|pool|resize|upsample", re.IGNORECASE)

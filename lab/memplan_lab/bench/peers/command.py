@@ -17,9 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from memplan import formats
 from memplan.base.errors import MemplanError
-from memplan.problem import Problem
+from memplan.problem import Problem, formats
 from memplan_lab.bench.memory import maxrss_mib, peak_rss_mib
 from memplan_lab.bench.peers.judge import judge
 from memplan_lab.bench.rows import Outcome, Request, last_line

@@ -23,7 +23,7 @@ from memplan.extensions.streams.training.step import (
     assemble,
     assign_streams,
 )
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
 
 if TYPE_CHECKING:
     from memplan.extensions.streams.training.capture import Captured, Origin

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memplan.graph import Graph, Kind
+from memplan.programs.graph import Graph, Kind
 from memplan.runtimes.torch.read.builder import graph_with_indices
 from memplan.runtimes.torch.read.memory import program_in_memory
 from memplan.runtimes.torch.read.program import Exported

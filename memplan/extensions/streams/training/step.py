@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from memplan.extensions.streams.training.capture import Captured
-from memplan.graph import Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 
 __all__ = [
     "ALL_REDUCE",

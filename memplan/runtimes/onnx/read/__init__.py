@@ -43,7 +43,10 @@ from memplan.base.errors import FormatError, GraphError, ProblemError
 from memplan.base.extras import require
 from memplan.base.files import of_file, reading
 from memplan.base.notes import Code, Note
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
+from memplan.programs.sources.loaded import Loaded, of_graph
+from memplan.programs.sources.options import Options
+from memplan.programs.sources.wire import WireError
 from memplan.runtimes.onnx.read.fused import fuse
 from memplan.runtimes.onnx.read.graph_build import build
 from memplan.runtimes.onnx.read.graph_order import in_runtime_order
@@ -62,9 +65,6 @@ from memplan.runtimes.onnx.read.read_weights import looks_like_model, strip_weig
 from memplan.runtimes.onnx.read.shapes_defaults import find_defaults, find_sizes
 from memplan.runtimes.onnx.read.shapes_rounds import declared_shapes, with_names
 from memplan.runtimes.onnx.read.sizes_formulas import Formulas
-from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.options import Options
-from memplan.sources.wire import WireError
 
 __all__ = [
     "graph_of",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from memplan.base.errors import FormatError, MemplanError
-from memplan.sources.children import run_child
+from memplan.programs.sources.children import run_child
 
 __all__ = ["NCHWC", "Fused", "fuse"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memplan.base.errors import GraphError, listed, quoted
 from memplan.base.notes import Code, Note
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.runtimes.onnx.read import graph_memory
 from memplan.runtimes.onnx.read.graph_origin import line_of, module_of
 from memplan.runtimes.onnx.read.graph_pictures import ROW_AXIS, describe_rows

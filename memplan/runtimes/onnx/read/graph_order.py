@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memplan.graph import Block, Graph, Operator, View
-from memplan.graph.order import waits
+from memplan.programs.graph import Block, Graph, Operator, View
+from memplan.programs.graph.order import waits
 
 __all__ = ["in_runtime_order", "walk_back"]
 

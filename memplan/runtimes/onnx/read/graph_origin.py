@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from memplan.sources.origin import line_in, module_path
+from memplan.programs.sources.origin import line_in, module_path
 
 __all__ = ["line_of", "module_of"]
 

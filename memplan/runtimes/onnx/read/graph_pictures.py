@@ -8,8 +8,8 @@ from math import prod
 from typing import Any, Final
 
 from memplan.base.extras import require
-from memplan.graph import Kind, Tensor
-from memplan.graph.pictures import (
+from memplan.programs.graph import Kind, Tensor
+from memplan.programs.graph.pictures import (
     Each,
     Map,
     Maps,
@@ -20,11 +20,11 @@ from memplan.graph.pictures import (
     Window,
     resize,
 )
+from memplan.programs.sources._pictures import RANK, PictureCall, describe
 from memplan.runtimes.onnx.read.fused import NCHWC
 from memplan.runtimes.onnx.read.graph_memory import IN_PLACE
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
 from memplan.runtimes.onnx.read.shapes_windows import POOLS, pool_axis
-from memplan.sources._pictures import RANK, PictureCall, describe
 
 __all__ = [
     "RANK",

@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memplan.base.errors import GraphError, quoted
+from memplan.programs.sources._limits import (
+    CALL_DEPTH,
+    INLINED_BYTES,
+    INLINED_OPERATORS,
+    check_growth,
+)
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, inline
 from memplan.runtimes.onnx.read.protos import walk_nodes
-from memplan.sources._limits import CALL_DEPTH, INLINED_BYTES, INLINED_OPERATORS, check_growth
 
 __all__ = ["inline_calls"]
 

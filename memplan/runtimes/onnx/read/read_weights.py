@@ -6,8 +6,7 @@ import mmap
 from math import prod
 
 from memplan.base.errors import quoted
-from memplan.runtimes.onnx.read.protos import STRING, bits_of, bytes_of, dtype_of
-from memplan.sources.wire import (
+from memplan.programs.sources.wire import (
     LENGTH,
     VARINT,
     Field,
@@ -16,6 +15,7 @@ from memplan.sources.wire import (
     iterate_fields,
     read_varint,
 )
+from memplan.runtimes.onnx.read.protos import STRING, bits_of, bytes_of, dtype_of
 
 __all__ = ["looks_like_model", "strip_weights"]
 

@@ -11,6 +11,7 @@ from typing import Any
 from memplan.base.errors import GraphError, listed, quoted
 from memplan.base.extras import require
 from memplan.base.notes import Code, Note
+from memplan.programs.sources._limits import SHAPE_SIZES, check_growth
 from memplan.runtimes.onnx.read.faults_search import FaultSearch
 from memplan.runtimes.onnx.read.graph_memory import SAME_SHAPE
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_shapes
@@ -34,7 +35,6 @@ from memplan.runtimes.onnx.read.shapes_loops import Loops
 from memplan.runtimes.onnx.read.shapes_runtime import DOMAINS
 from memplan.runtimes.onnx.read.shapes_windows import amend
 from memplan.runtimes.onnx.read.sizes_declared import Evidence, make_note
-from memplan.sources._limits import SHAPE_SIZES, check_growth
 
 __all__ = ["declared_shapes", "with_names", "with_shapes"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from memplan.sources._expressions import NO_VALUE, Reader, knows, parse
+from memplan.programs.sources._expressions import NO_VALUE, Reader, knows, parse
 
 __all__ = ["evaluate", "names_in"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from memplan.base.extras import require
-from memplan.graph import Graph
-from memplan.rewrite.again import Emitted
+from memplan.levers.rewrite.again import Emitted
+from memplan.programs.graph import Graph
 from memplan.runtimes.onnx.read.read_names import sort_operators
 from memplan.runtimes.onnx.write.bands import match_nodes
 from memplan.runtimes.onnx.write.hold import iterate_reads

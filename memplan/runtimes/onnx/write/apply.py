@@ -12,10 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from memplan.base.files import write_files
-from memplan.pipeline import Arranged, arrange
-from memplan.rewrite.bands import MAX_EXTRA
+from memplan.levers.pipeline import Arranged, arrange
+from memplan.levers.rewrite.bands import MAX_EXTRA
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.write.writer import OnnxFile
-from memplan.sources.options import Options
 
 __all__ = ["put_in_bands"]
 

@@ -14,9 +14,11 @@ from typing import Any
 
 from memplan.base.errors import FormatError
 from memplan.base.extras import require
-from memplan.graph import Graph, Operator
-from memplan.graph.pictures import Shifted, Spread, Window
-from memplan.rewrite.bands import Action, Cut, Do
+from memplan.levers.rewrite.bands import Action, Cut, Do
+from memplan.programs.graph import Graph, Operator
+from memplan.programs.graph.pictures import Shifted, Spread, Window
+from memplan.programs.sources import Loaded
+from memplan.programs.sources.options import Options
 from memplan.runtimes.bands import find_rules, find_slices, label_part
 from memplan.runtimes.onnx.read import read_bytes
 from memplan.runtimes.onnx.read.fused import NCHWC
@@ -31,8 +33,6 @@ from memplan.runtimes.onnx.read.graph_pictures import (
 from memplan.runtimes.onnx.read.protos import add_weight, opsets_of, subgraphs
 from memplan.runtimes.onnx.read.read_names import sort_operators
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
-from memplan.sources import Loaded
-from memplan.sources.options import Options
 
 __all__ = ["match_nodes", "write_bands"]
 

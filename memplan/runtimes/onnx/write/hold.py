@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from memplan.base.extras import require
-from memplan.graph import Graph, Kind, lay_out
+from memplan.programs.graph import Graph, Kind, lay_out
 from memplan.runtimes.onnx.read.fused import NCHWC
 from memplan.runtimes.onnx.read.graph_memory import RANDOM, VIEWS
 from memplan.runtimes.onnx.read.graph_order import walk_back

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from memplan.base.errors import FormatError
-from memplan.graph import Graph, Operator
+from memplan.programs.graph import Graph, Operator
+from memplan.programs.sources.wire import Field, WireError, iterate_fields
 from memplan.runtimes.sorting import sort_by_rank
-from memplan.sources.wire import Field, WireError, iterate_fields
 
 __all__ = ["write_order"]
 

@@ -28,12 +28,14 @@ from memplan.base.errors import FormatError, MemplanError
 from memplan.base.files import read_bytes as read_file
 from memplan.base.files import write_files
 from memplan.base.notes import Code
-from memplan.graph import Graph
-from memplan.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
-from memplan.planning import Planned, settle_sizes
-from memplan.rewrite import Recomputed, Reordered
-from memplan.rewrite.again import Emitted
-from memplan.rewrite.bands import Cut
+from memplan.levers.pipeline import Comparison, Variant, Writer, Written, arrange, graph_of
+from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.again import Emitted
+from memplan.levers.rewrite.bands import Cut
+from memplan.programs.graph import Graph
+from memplan.programs.sources import Loaded, of_graph
+from memplan.programs.sources.loaded import lay_out_again
+from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.measure import (
     Held,
     find_shapes,
@@ -47,9 +49,7 @@ from memplan.runtimes.onnx.write.again import write_again
 from memplan.runtimes.onnx.write.bands import write_bands
 from memplan.runtimes.onnx.write.hold import hold
 from memplan.runtimes.onnx.write.order import write_order
-from memplan.sources import Loaded, of_graph
-from memplan.sources.loaded import lay_out_again
-from memplan.sources.options import Options
+from memplan.solvers.planning import Planned, settle_sizes
 
 __all__ = ["HOW_TO_RUN", "OnnxFile", "reorder"]
 
@@ -141,7 +141,7 @@ class OnnxFile(Writer):
         self._shapes: dict[str, Sequence[int]] = {}  # of the inputs
 
     def open(self) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         loaded = settle_sizes(self._read(self._options.dims), self._path, self._options, self._read)
         self._shapes = find_shapes(loaded)
         if self._fuses:
@@ -174,13 +174,13 @@ class OnnxFile(Writer):
         return read(self._path, self._options)
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         data = write_order(given.data, self.name, found.graph)
         loaded = self._read_back(data, found.peak, given, in_place=found.in_place)
         return replace(given, loaded=loaded, data=data, order=found)
 
     def put_again(self, given: Variant, found: Recomputed) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         emitted = Emitted(found.graph, found.operators)
         data = write_again(given.data, graph_of(given), emitted, self._path)
         loaded = self._read_back(data, found.peak, given, in_place=False)
@@ -199,13 +199,13 @@ class OnnxFile(Writer):
         return replace(loaded, notes=given.loaded.notes)
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         data, banded = write_bands(given.data, found, self._path, self._options, self._block)
         loaded = replace(banded, notes=given.loaded.notes)
         return replace(given, loaded=loaded, data=data, cut=found)
 
     def write(self, given: Variant, planned: Planned) -> Written:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         rewritten = bool(given.cut or given.order or given.again)
         if self._fused is None:
             data = given.data
@@ -280,7 +280,7 @@ class OnnxFile(Writer):
         return held
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         default = self._fused is not None
         apart = measure_difference(self._path, written.data, self._shapes, default=default)
         return None if apart is None else Comparison(apart)

@@ -22,7 +22,9 @@ from pathlib import Path
 from memplan.base.errors import FormatError, ProblemError, listed
 from memplan.base.files import of_file
 from memplan.base.notes import Code, Note
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
+from memplan.programs.sources.loaded import Loaded, of_graph
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.graph import graph_of as _graph_of
@@ -30,8 +32,6 @@ from memplan.runtimes.tflm.read.model import IDENTIFIER, Model, load, parse
 from memplan.runtimes.tflm.read.refusals import list_refusals
 from memplan.runtimes.tflm.read.sizes import check_shapes, note_guesses, resize
 from memplan.runtimes.tflm.read.sizes_data import note_sizes
-from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.options import Options
 
 __all__ = ["graph_of", "matches", "read", "read_model"]
 

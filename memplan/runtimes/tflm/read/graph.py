@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from memplan.base.errors import FormatError, quoted
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View, lives
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lives
 from memplan.runtimes.tflm.names import element_bytes, format_place, is_custom, is_on_heap
 from memplan.runtimes.tflm.read.kernels import find_overwritable, find_parts, list_scratch
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo

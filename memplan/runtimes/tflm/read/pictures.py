@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from memplan.graph.pictures import (
+from memplan.programs.graph.pictures import (
     Maps,
     Padding,
     Shifted,
@@ -20,9 +20,9 @@ from memplan.graph.pictures import (
     resize,
     window,
 )
+from memplan.programs.sources._pictures import RANK, PictureCall, describe
 from memplan.runtimes.tflm.operators import find_row
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
-from memplan.sources._pictures import RANK, PictureCall, describe
 
 __all__ = ["ROW_AXIS", "describe_rows"]
 

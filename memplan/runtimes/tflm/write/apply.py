@@ -7,15 +7,15 @@ from typing import Any
 
 from memplan.base.errors import MemplanError
 from memplan.base.files import read_bytes
-from memplan.formats import write_bytes
-from memplan.pipeline import Arranged, Variant, arrange
+from memplan.levers.pipeline import Arranged, Variant, arrange
+from memplan.problem.formats import write_bytes
 from memplan.problem.plan import Plan
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm.read.boards import Board
 from memplan.runtimes.tflm.read.model import load
 from memplan.runtimes.tflm.write.folding import require_library
 from memplan.runtimes.tflm.write.planning import plan_file
 from memplan.runtimes.tflm.write.writer import Applied, TfliteMicro
-from memplan.sources.options import Options
 
 __all__ = ["apply", "apply_in_bands", "apply_in_order", "patch"]
 

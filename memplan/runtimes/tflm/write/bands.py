@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from memplan.base.errors import FormatError
-from memplan.graph.pictures import Shifted
-from memplan.rewrite.bands import Action, Cut, Do
+from memplan.levers.rewrite.bands import Action, Cut, Do
+from memplan.programs.graph.pictures import Shifted
 from memplan.runtimes.bands import find_rules, label_part
 from memplan.runtimes.tflm.names import OPERATORS
 from memplan.runtimes.tflm.operators import find_row

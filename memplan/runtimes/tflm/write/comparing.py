@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from memplan.pipeline import Comparison
+from memplan.levers.pipeline import Comparison
+from memplan.programs.sources.children import run_child
 from memplan.runtimes.tflm.measure import LARGEST, SPARE, compute_head, find_version
 from memplan.runtimes.tflm.read.model import parse
-from memplan.sources.children import run_child
 
 __all__ = ["compare_results"]
 

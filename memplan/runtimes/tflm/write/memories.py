@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from memplan.base.errors import MemplanError, PlanError, listed, quoted
 from memplan.base.notes import Code, Note
-from memplan.graph import Layout
-from memplan.memories import Assigned, Memory
-from memplan.memories.models import assign_layouts
-from memplan.pipeline import Variant
+from memplan.levers.pipeline import Variant
+from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories.models import assign_layouts
+from memplan.programs.graph import Layout
+from memplan.programs.sources.loaded import Beside
 from memplan.runtimes.c.names import escape_comment, make_identifiers, make_prefix
 from memplan.runtimes.memories import Housed
 from memplan.runtimes.tflm.measure import LARGEST, Request, place_requests
@@ -32,7 +33,6 @@ from memplan.runtimes.tflm.read.model import Model, parse
 from memplan.runtimes.tflm.write.folding import unpack
 from memplan.runtimes.tflm.write.metadata import with_offsets
 from memplan.runtimes.tflm.write.planning import find_offsets, find_places
-from memplan.sources.loaded import Beside
 
 __all__ = ["HoleError", "house_in_tflm", "make_hole", "make_planner"]
 

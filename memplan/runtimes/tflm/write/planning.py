@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Protocol
 
 from memplan.base.errors import FormatError, MemplanError, PlanError
-from memplan.graph import Graph, Kind, Layout
-from memplan.planning import Planned, layout_of, plan_model
 from memplan.problem.plan import Plan, Shared
+from memplan.programs.graph import Graph, Kind, Layout
+from memplan.programs.sources import load
 from memplan.runtimes.tflm.measure import LARGEST, Request, list_requests, place_requests
 from memplan.runtimes.tflm.read.boards import Board
 from memplan.runtimes.tflm.read.graph import find_handles, find_workspaces
 from memplan.runtimes.tflm.read.model import Model, Scratch
-from memplan.sources import load
+from memplan.solvers.planning import Planned, layout_of, plan_model
 
 __all__ = [
     *("Places", "check_peak", "find_offsets", "find_places", "find_unused", "get_layout"),

@@ -17,12 +17,15 @@ from memplan.base import extras
 from memplan.base.errors import CapacityError, MemplanError, listed
 from memplan.base.files import read_bytes, temporary_folder
 from memplan.base.notes import Code, Note
-from memplan.graph import Graph, Layout, Operator, View
-from memplan.pipeline import Comparison, Variant, Writer, Written
-from memplan.planning import Planned
+from memplan.levers.pipeline import Comparison, Variant, Writer, Written
+from memplan.levers.rewrite import Reordered
+from memplan.levers.rewrite.bands import Cut, Uncut
 from memplan.problem.plan import Plan
-from memplan.rewrite import Reordered
-from memplan.rewrite.bands import Cut, Uncut
+from memplan.programs.graph import Graph, Layout, Operator, View
+from memplan.programs.sources import Loaded, of_graph
+from memplan.programs.sources.loaded import Figure
+from memplan.programs.sources.measuring import join_notes
+from memplan.programs.sources.options import Options
 from memplan.runtimes.tflm import measure as runtime
 from memplan.runtimes.tflm.arena import minimal_arena
 from memplan.runtimes.tflm.board_arena import compute_arena
@@ -42,10 +45,7 @@ from memplan.runtimes.tflm.write.planning import (
     put_states,
     require_scratch_in_place,
 )
-from memplan.sources import Loaded, of_graph
-from memplan.sources.loaded import Figure
-from memplan.sources.measuring import join_notes
-from memplan.sources.options import Options
+from memplan.solvers.planning import Planned
 
 __all__ = ["FAN_IN", "Applied", "TfliteMicro", "uncut_of"]
 
@@ -152,17 +152,17 @@ class TfliteMicro(Writer):
         return self._models[data]
 
     def check_bands(self) -> None:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         extras.check("tflm")
 
     def open(self) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         data = read_bytes(self._path)
         require_library(self._parse(data))
         return Variant(read_model(self._parse(data), self._path, self._options), data)
 
     def bare(self, given: Variant) -> Loaded:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         if not self._parse(given.data).offsets or not self._options.pins:
             return given.loaded
         return self._read(given.data)
@@ -172,13 +172,13 @@ class TfliteMicro(Writer):
         return read_model(self._parse(data), self._path, replace(self._options, pins=False))
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         model = self._parse(given.data)
         data = with_order(given.data, self.name, find_orders(model, found.graph), model)
         return replace(given, loaded=self._read(data), data=data, order=found)
 
     def uncut(self, given: Variant) -> Uncut:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         model, _ = put_on_board(self._parse(self._unpack(given.data)), self._options.board)
         return uncut_of(graph_of(replace(model, offsets=())))
 
@@ -186,7 +186,7 @@ class TfliteMicro(Writer):
         return unpack(data, self._parse(data))
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         data, numbers = write_bands(self._unpack(given.data), self.name, found)
         loaded = self._read(data)
         assert loaded.graph is not None
@@ -194,7 +194,7 @@ class TfliteMicro(Writer):
         return replace(given, loaded=with_views(loaded, views), data=data, cut=found)
 
     def write(self, given: Variant, planned: Planned) -> Written:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         check_peak(self.name, planned.plan)
         stored, layout = self._parse(given.data), get_layout(planned)
         offsets = find_offsets(stored, layout, planned.plan)
@@ -325,7 +325,7 @@ class TfliteMicro(Writer):
             )
 
     def compare(self, given: Variant, written: Written) -> Comparison | None:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         return compare_results(self._unpack(given.data), written.data)
 
 

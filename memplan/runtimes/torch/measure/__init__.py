@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from memplan.programs.sources.loaded import Figure
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.measure.caching_allocator import replay
 from memplan.runtimes.torch.read import read
-from memplan.sources.loaded import Figure
-from memplan.sources.options import Options
 
 __all__ = ["measure"]
 

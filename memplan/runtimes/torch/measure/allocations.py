@@ -13,9 +13,9 @@ from typing import Any
 
 from memplan.base.errors import MemplanError, quoted
 from memplan.base.extras import require
-from memplan.graph import Kind
 from memplan.problem.trace import Scope, Trace
-from memplan.sources.loaded import Loaded
+from memplan.programs.graph import Kind
+from memplan.programs.sources.loaded import Loaded
 
 __all__ = ["Row", "add_up", "compare", "export"]
 
@@ -36,8 +36,8 @@ class Row:
 
 def export(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Loaded:
     """Return the graph that `torch.export` makes of a model, if it can."""
+    from memplan.programs.sources import Options
     from memplan.runtimes.torch import read as torch_export
-    from memplan.sources import Options
 
     torch = require("torch", extra="torch")
     try:

@@ -31,7 +31,7 @@ class Result:
     storage_bytes: int  # the size of the storage
     start: int  # where the elements begin in the storage, in bytes
     bytes: int  # how far they reach from there
-    dtype: str  # as in `memplan.graph.Tensor`
+    dtype: str  # as in `memplan.programs.graph.Tensor`
     shape: tuple[int, ...]
 
 

@@ -19,8 +19,11 @@ from typing import Any
 from memplan.base.errors import FormatError, MemplanError, quoted
 from memplan.base.extras import require
 from memplan.base.notes import Note
-from memplan.graph import Graph, Kind, Layout, lay_out
 from memplan.problem.trace import Trace
+from memplan.programs.graph import Graph, Kind, Layout, lay_out
+from memplan.programs.sources.loaded import Figure
+from memplan.programs.sources.measuring import join_notes
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import program_in_file, program_in_memory
 from memplan.runtimes.torch.read.autocast import CAST, get_region, with_casts
 from memplan.runtimes.torch.read.builder import graph_with_indices
@@ -28,9 +31,6 @@ from memplan.runtimes.torch.read.program import Exported
 from memplan.runtimes.torch.read.scope import bodies
 from memplan.runtimes.torch.read.values import Value
 from memplan.runtimes.torch.record import Recording, record
-from memplan.sources.loaded import Figure
-from memplan.sources.measuring import join_notes
-from memplan.sources.options import Options
 
 __all__ = [
     "Difference",

@@ -26,7 +26,9 @@ from typing import Any
 from memplan.base.errors import FormatError, listed
 from memplan.base.files import of_file
 from memplan.base.notes import Code, Note
-from memplan.graph import Graph
+from memplan.programs.graph import Graph
+from memplan.programs.sources.loaded import Loaded, of_graph
+from memplan.programs.sources.options import Options
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.archive import list_models, read_model
 from memplan.runtimes.torch.read.autocast import with_casts
@@ -34,8 +36,6 @@ from memplan.runtimes.torch.read.builder import graph_with_indices, shorten_type
 from memplan.runtimes.torch.read.memory import program_in_memory
 from memplan.runtimes.torch.read.program import Exported, Node
 from memplan.runtimes.torch.read.serialized import program_of
-from memplan.sources.loaded import Loaded, of_graph
-from memplan.sources.options import Options
 
 __all__ = [
     "graph_of",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memplan.base.errors import FormatError, MemplanError, quoted
-from memplan.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
+from memplan.programs.sources._limits import PARSED_BYTES, UNPACKED_BYTES, check_growth
 
 __all__ = ["list_models", "read_model"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from memplan.base.errors import GraphError, quoted
-from memplan.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.pictures import describe_rows
 from memplan.runtimes.torch.read.program import Body, Exported, Node

@@ -14,8 +14,8 @@ import ast
 from collections.abc import Mapping
 from fractions import Fraction
 
+from memplan.programs.sources._expressions import NO_VALUE, Reader, exact, parse
 from memplan.runtimes.torch.read.values import Value
-from memplan.sources._expressions import NO_VALUE, Reader, exact, parse
 
 __all__ = ["evaluate", "parse_assertion"]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memplan.base.extras import require
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
+from memplan.programs.sources.origin import line_in
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.guards import parse_assertion
 from memplan.runtimes.torch.read.pictures import keep_options
@@ -14,7 +15,6 @@ from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Given,
 from memplan.runtimes.torch.read.scope import Scope, bodies, name_arguments, scopes
 from memplan.runtimes.torch.read.sizes import Range, Sizes
 from memplan.runtimes.torch.read.values import Value
-from memplan.sources.origin import line_in
 
 __all__ = ["program_in_memory"]
 

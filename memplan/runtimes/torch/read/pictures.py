@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from memplan.graph.pictures import (
+from memplan.programs.graph.pictures import (
     Even,
     Maps,
     Shifted,
@@ -21,10 +21,10 @@ from memplan.graph.pictures import (
     fits,
     resize,
 )
+from memplan.programs.sources._pictures import RANK, PictureCall, describe
 from memplan.runtimes.torch.read.aten import is_pointwise, operator_of
 from memplan.runtimes.torch.read.program import Node, Option
 from memplan.runtimes.torch.read.values import Value
-from memplan.sources._pictures import RANK, PictureCall, describe
 
 __all__ = ["describe_rows", "keep_options"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memplan.base.notes import Note
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
 from memplan.runtimes.torch.read.values import Value
 
 __all__ = ["Autocast", "Body", "Exported", "Given", "Node", "Option"]

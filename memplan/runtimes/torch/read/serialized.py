@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memplan.base.errors import GraphError, quoted
-from memplan.graph import Kind
+from memplan.programs.graph import Kind
+from memplan.programs.sources.origin import line_in
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.fields import Json, get, get_only, plain, slots, tensors
 from memplan.runtimes.torch.read.guards import parse_assertion
@@ -14,7 +15,6 @@ from memplan.runtimes.torch.read.pictures import keep_options
 from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Given, Node
 from memplan.runtimes.torch.read.sizes import Range, Sizes
 from memplan.runtimes.torch.read.values import DTYPES, Meta, Value
-from memplan.sources.origin import line_in
 
 __all__ = ["program_of"]
 

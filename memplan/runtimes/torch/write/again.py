@@ -18,16 +18,16 @@ from typing import Any
 
 from memplan.base.errors import GraphError, quoted
 from memplan.base.extras import require
-from memplan.graph import Graph, Kind, Operator, Tensor, View
-from memplan.rewrite import Recomputed
-from memplan.rewrite import recompute as search
-from memplan.rewrite.again.costs import Costs
+from memplan.levers.rewrite import Recomputed
+from memplan.levers.rewrite import recompute as search
+from memplan.levers.rewrite.again.costs import Costs
+from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
+from memplan.programs.sources.dialects import Shared
 from memplan.runtimes.torch.effects import DIALECT
 from memplan.runtimes.torch.read.builder import shorten_type
 from memplan.runtimes.torch.read.scope import never_drops
 from memplan.runtimes.torch.write.moves import Moves
 from memplan.runtimes.torch.write.parts import HELPERS, take_apart
-from memplan.sources.dialects import Shared
 
 __all__ = ["Step", "measured_graph", "recompute"]
 

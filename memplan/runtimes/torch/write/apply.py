@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from memplan.pipeline import Arranged, arrange
-from memplan.rewrite.bands import MAX_EXTRA
+from memplan.levers.pipeline import Arranged, arrange
+from memplan.levers.rewrite.bands import MAX_EXTRA
 from memplan.runtimes.torch.write.writer import FxProgram
 
 __all__ = ["put_in_bands"]

@@ -15,9 +15,9 @@ from operator import getitem
 from typing import Any, Final
 
 from memplan.base.extras import require
-from memplan.graph import Graph
-from memplan.graph.pictures import Even, Joined, Shifted
-from memplan.rewrite.bands import Action, Cut, Do
+from memplan.levers.rewrite.bands import Action, Cut, Do
+from memplan.programs.graph import Graph
+from memplan.programs.graph.pictures import Even, Joined, Shifted
 from memplan.runtimes.bands import find_rules, find_slices
 from memplan.runtimes.torch.read.scope import name_arguments
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memplan.base.extras import require
-from memplan.graph import Operator
-from memplan.rewrite.effects import MOVE_OUT
+from memplan.levers.rewrite.effects import MOVE_OUT
+from memplan.programs.graph import Operator
 
 __all__ = ["Moves"]
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from memplan.base.errors import GraphError
 from memplan.base.extras import require
-from memplan.graph import Graph, Operator, Tensor
-from memplan.pipeline import Arranged, Plain, Variant, Written, arrange, graph_of
-from memplan.rewrite import Reordered
-from memplan.rewrite.bands import Uncut
+from memplan.levers.pipeline import Arranged, Plain, Variant, Written, arrange, graph_of
+from memplan.levers.rewrite import Reordered
+from memplan.levers.rewrite.bands import Uncut
+from memplan.programs.graph import Graph, Operator, Tensor
+from memplan.programs.sources import Loaded, of_graph
 from memplan.runtimes.torch.read import graph_of as graph_in_memory
 from memplan.runtimes.torch.write.bands import keep_whole, list_calls, write_bands
 from memplan.runtimes.torch.write.order import find_arcs, iterate_modules, put_in_order, sort_nodes
-from memplan.sources import Loaded, of_graph
 
 __all__ = ["FxProgram", "load_graph", "reorder"]
 
@@ -103,16 +103,16 @@ class FxProgram(Plain):
         return {prefix: find_arcs(module, prefix, self.pure) for prefix, module in modules}
 
     def bare(self, given: Variant) -> Loaded:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         return of_graph(_with_arcs(graph_of(given), self._arcs[""]))
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         graph = _without_arcs(found.graph, len(graph_of(given).tensors))
         return replace(given, loaded=of_graph(graph), order=found)
 
     def uncut(self, given: Variant) -> Uncut:
-        """See `memplan.pipeline.Writer`."""
+        """See `memplan.levers.pipeline.Writer`."""
         graph = graph_of(given)
         return Uncut(keep_whole(graph, list_calls(self.held.graph_module, graph)))
 

@@ -1,0 +1,1 @@
+"""Programs: operators and tensors as a graph, and the files that programs are read from."""

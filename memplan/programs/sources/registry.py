@@ -1,0 +1,175 @@
+"""The formats that memplan reads, and the writers of other packages; each is loaded when asked for.
+
+Ours are in tables: those of `memplan.runtimes` and of this folder here, those of extensions in
+`memplan.extensions.sources`, which may be missing. Those of other packages are entry points, which
+cost time: so they are looked up only for a file that none of ours recognises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from memplan.base.errors import MemplanError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["Source", "describe", "find_others", "find_source", "find_writer", "list_sources"]
+
+_SOURCES_OF_OTHERS: Final = "memplan.sources"
+_WRITERS_OF_OTHERS: Final = "memplan.writers"
+_EXTENSIONS: Final = ("memplan.extensions", "memplan.extensions.sources")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A format of files.
+
+    Attributes
+    ----------
+    module
+        The module that reads it. `matches(head, path)` says whether a file with these first 4,096
+        bytes has this format, and `read(path, options)` returns it as a `memplan.Loaded`. It may
+        have `open_graphs` (see `programs.sources.open_graphs`), and `needs_library(path)`: whether
+        the extra of the name of the format has to be installed for this file.
+    what
+        What such a file is: "an OpenVINO model".
+    bare
+        What it has in place of operators, if it has none: "an XLA dump".
+    binary
+        What a sentence about unknown binary files calls it; empty for formats of text.
+    has_dimensions
+        Whether sizes may depend on symbolic dimensions; elsewhere all sizes are numbers.
+    has_parts
+        Whether a file may hold several problems, of which one is planned.
+    dialect
+        The module with the `programs.sources.dialects.Dialect` of its operators, as `DIALECT`.
+    """
+
+    module: str
+    what: str
+    bare: str = ""
+    binary: str = ""
+    has_dimensions: bool = False
+    has_parts: bool = False
+    dialect: str = ""
+
+
+# They are asked in this order; those that recognise their files for certain come first.
+_CERTAIN: Final = {
+    "tflite": Source(
+        "memplan.runtimes.tflm.read",
+        "a TensorFlow Lite model",
+        binary="TFLite",
+        has_dimensions=True,
+        dialect="memplan.runtimes.tflm.effects",
+    ),
+    "torch": Source(
+        "memplan.runtimes.torch.read",
+        "a PyTorch program of torch.export",
+        binary="torch.export",
+        has_dimensions=True,
+        dialect="memplan.runtimes.torch.effects",
+    ),
+    "trace": Source(
+        "memplan.programs.sources.trace_json", "a recorded run of a PyTorch model", "a recorded run"
+    ),
+    "graph": Source("memplan.programs.sources.graph_json", "a graph in memplan's own format"),
+}
+_LAST: Final = {
+    "onnx": Source(
+        "memplan.runtimes.onnx.read",
+        "an ONNX model",
+        binary="ONNX",
+        has_dimensions=True,
+        dialect="memplan.runtimes.onnx.effects",
+    ),
+}
+
+
+@cache
+def list_sources() -> Mapping[str, Source]:
+    """Return ours by name, in the order in which they are asked."""
+    return {**_CERTAIN, **_find_extended(), **_LAST}
+
+
+def _find_extended() -> Mapping[str, Source]:
+    """Return the sources of the extensions; none if these are not installed."""
+    try:
+        found: Mapping[str, Source] = import_module(_EXTENSIONS[-1]).SOURCES
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTENSIONS:
+            raise
+        return {}
+    return found
+
+
+@cache
+def find_others() -> Mapping[str, Source]:
+    """Return the sources of other packages, by name.
+
+    Raises
+    ------
+    MemplanError
+        If a package cannot be loaded, or declares something else.
+    """
+    found = _load_all(_SOURCES_OF_OTHERS)
+    for name, each in found.items():
+        if not isinstance(each, Source):
+            raise MemplanError(
+                f"the entry point {name} of {_SOURCES_OF_OTHERS} leads to no "
+                "memplan.programs.sources.registry.Source"
+            )
+    return {name: each for name, each in found.items() if name not in list_sources()}
+
+
+def find_source(name: str) -> Any:
+    """Return the module that reads a format, or `None` if there is no such format."""
+    source = list_sources().get(name)
+    if source is None and name not in _TEXTS:
+        source = find_others().get(name)
+    return None if source is None else import_module(source.module)
+
+
+_TEXTS: Final = {"csv": "a problem in CSV", "json": "a problem in JSON"}
+
+
+def describe(name: str) -> str:
+    """Return what a file of a format is, for people."""
+    if name in _TEXTS:
+        return _TEXTS[name]
+    return (list_sources().get(name) or find_others()[name]).what
+
+
+def find_writer(suffix: str) -> Callable[..., Any] | None:
+    """Return what makes writers of files with a suffix (".bin"), if another package does.
+
+    It is called with a `memplan.Loaded` and the name of the program, and returns a
+    `memplan.levers.writers.Writer`.
+    """
+    found: Callable[..., Any] | None = _load_all(_WRITERS_OF_OTHERS).get(suffix.removeprefix("."))
+    return found
+
+
+@cache
+def _load_all(group: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    entries = sorted(entry_points(group=group), key=lambda entry: entry.name)
+    return {entry.name: _load(entry, group) for entry in entries}
+
+
+def _load(entry: EntryPoint, group: str) -> Any:
+    package = entry.dist.name if entry.dist is not None else entry.value
+    try:
+        return entry.load()
+    except Exception as error:  # the import of another package may raise any exception
+        reason = f"{type(error).__name__}: {error}"
+        raise MemplanError(
+            f"the entry point {entry.name} of {group} of the package {package} cannot be loaded: "
+            f"{reason[:150]}"
+        ) from error

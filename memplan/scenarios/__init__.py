@@ -1,0 +1,1 @@
+"""What joins programs: together in one arena, at every size, on the paths of control flow."""

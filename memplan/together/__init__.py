@@ -1,6 +1,0 @@
-"""Several programs in one arena."""
-
-from memplan.together.planning import Together, plan_together
-from memplan.together.programs import name_programs
-
-__all__ = ["Together", "name_programs", "plan_together"]
