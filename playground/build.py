@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memplan.programs.sources.graph_json import BITS
-from memplan.runtimes.onnx.read import graph_build, graph_memory, protos
+from memplan.runtimes.onnx.operators import TABLE as ONNX
+from memplan.runtimes.onnx.read import graph_build, protos
 from memplan.runtimes.tflm.names import ELEMENT_TYPES, OPERATORS
 from memplan.runtimes.tflm.read.graph import UNKNOWN_CONTROL
 from memplan.runtimes.tflm.read.refusals import CUSTOM, KERNELS
@@ -74,9 +75,9 @@ def format_readers() -> str:
         "GRAPH_BITS": BITS,
         "ONNX": {
             "bits": {n: protos.bits_of(n) for n in range(64) if protos.dtype_of(n)},
-            "views": sorted(graph_memory.VIEWS),
-            "random": sorted(graph_memory.RANDOM),
-            "shapeOnly": sorted(graph_memory.SHAPE_ONLY),
+            "views": sorted(name for name, row in ONNX.items() if row.is_view),
+            "random": [name for name, row in ONNX.items() if row.shared and "." not in name],
+            "shapeOnly": sorted(name for name, row in ONNX.items() if row.asks_shape),
             "alignment": graph_build.ALIGNMENT,
             "planned": sorted(graph_build.PLANNED),
         },

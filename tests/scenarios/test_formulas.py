@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from memplan.base.errors import MemplanError
 from memplan.problem import Problem
 from memplan.programs import sources
 from memplan.programs.graph import Graph, Operator, Tensor
+from memplan.runtimes.onnx.operators import TABLE
 from memplan.runtimes.onnx.read import sizes_formulas
 from memplan.scenarios.envelope import Range, formulas, reading
 
@@ -265,8 +266,7 @@ class TestOnnx:
         onnx = pytest.importorskip("onnx")
         path = tmp_path / "net.onnx"
         make_network(onnx, path)
-        rules = {name: rule for name, rule in sizes_formulas._RULES.items() if name != "MaxPool"}
-        monkeypatch.setattr(sizes_formulas, "_RULES", rules)
+        monkeypatch.setitem(TABLE, "MaxPool", replace(TABLE["MaxPool"], formula=""))
         found = mp.envelope(path, {"batch": "1:16", "high": "5:200"})
         assert "sizes that were not read" in found.premise
 
@@ -277,15 +277,14 @@ class TestOnnx:
         onnx = pytest.importorskip("onnx")
         path = tmp_path / "net.onnx"
         make_network(onnx, path)
-        rules = {**sizes_formulas._RULES, "MaxPool": sizes_formulas._RULES["AveragePool"]}
-        monkeypatch.setattr(sizes_formulas, "_RULES", rules)
         assert not mp.envelope(path, {"batch": "1:16", "high": "5:200"}).premise
 
         def other(call: Any) -> Any:
-            first, *rest = sizes_formulas._slide(call)
+            first, *rest = sizes_formulas._pool(call)
             return (first, rest[0], rest[1] + (call.inputs[0][2] >= 50), rest[2])
 
-        rules["MaxPool"] = other
+        monkeypatch.setitem(sizes_formulas._RULES, "another pool", other)
+        monkeypatch.setitem(TABLE, "MaxPool", replace(TABLE["MaxPool"], formula="another pool"))
         assert mp.envelope(path, {"batch": "1:16", "high": "5:200"}).premise
 
     def test_what_has_no_names(self, tmp_path: Path) -> None:

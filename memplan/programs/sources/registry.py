@@ -86,7 +86,7 @@ _LAST: Final = {
         "an ONNX model",
         binary="ONNX",
         has_dimensions=True,
-        dialect="memplan.runtimes.onnx.effects",
+        dialect="memplan.runtimes.onnx.operators",
     ),
 }
 

@@ -19,10 +19,12 @@ from ort_models import INT32, convolutions, decoder, encoder, foreign, numbers, 
 from stale_onnx import Tally, plan
 
 from memplan.base.errors import FormatError
-from memplan.runtimes.onnx.read.fused import NCHWC
-from memplan.runtimes.onnx.read.shapes_runtime import _RULES
+from memplan.runtimes.onnx.operators import NCHWC, TABLE
+from memplan.runtimes.onnx.read.protos import type_of
 
 pytestmark = pytest.mark.slow
+
+RULED = {name for name, row in TABLE.items() if row.shape or row.like}
 
 UINT8, INT8 = onnx.TensorProto.UINT8, onnx.TensorProto.INT8
 PICTURE = {"N": 2, "H": 17, "W": 19}
@@ -140,9 +142,9 @@ def made(name: str) -> Any:
     return found
 
 
-def kinds(what: Any) -> set[tuple[str, str]]:
+def kinds(what: Any) -> set[str]:
     """Return the operators of a model that have a rule."""
-    return {(one.domain, one.op_type) for one in what.graph.node} & _RULES.keys()
+    return {type_of(one) for one in what.graph.node} & RULED
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -378,10 +380,9 @@ def test_blocks_of_channels(kind: str, channels: int) -> None:
 def test_every_rule_is_held_against_the_runtime() -> None:
     """Tests that no rule goes unchecked, but for those of a layout that this processor lacks."""
     seen = {kind for name in FILES for kind in kinds(made(name))}
-    seen |= {(one.domain, one.op_type) for one, _, _ in ALONE}
+    seen |= {type_of(one) for one, _, _ in ALONE}
     seen |= {kind for nodes in BLOCKED.values() for kind in kinds(blocked(*nodes))}
-    missing = _RULES.keys() - seen
-    assert not {one for one in missing if one[0] != "com.microsoft.nchwc"}
+    assert not {one for one in RULED - seen if not one.startswith(NCHWC)}
 
 
 UNFIT: list[tuple[Any, list[Any], list[Any]]] = [

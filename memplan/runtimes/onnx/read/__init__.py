@@ -22,13 +22,13 @@ A file goes through these modules from top to bottom:
       sizes_data           what is known of sizes that depend on data
       faults_search        finds what is unknown, and operators that cannot run (faults_rules)
     graph_build          makes the graph, by means of
-      graph_memory         which operators share memory
       graph_pictures       which rows of its inputs an operator needs
       graph_origin         the line and the module of an operator
     graph_order          the order in which onnxruntime runs operators
     fused                a model as onnxruntime runs it, after its optimizations (fused_child)
 
-`protos` has what all of them need to read messages.
+`protos` has what all of them need to read messages. What is known of each operator is a row of
+`memplan.runtimes.onnx.operators`, which names the rules of these modules.
 """
 
 from __future__ import annotations

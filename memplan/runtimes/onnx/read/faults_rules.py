@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from memplan.runtimes.onnx.read.graph_memory import VIEWS
-from memplan.runtimes.onnx.read.protos import is_standard, number, numbers
+from memplan.runtimes.onnx.read.protos import number, numbers, row_of
 
 __all__ = ["is_contradictory"]
 
@@ -24,10 +23,11 @@ def is_contradictory(
     """
     if any(size < 0 for shape in outputs if shape is not None for size in shape):
         return True  # as of a window that is larger than what it moves over
-    rule = _RULES.get(node.op_type) if is_standard(node) else None
+    name = row_of(node).fits
+    rule = _RULES.get(name)
     missing = [None] * 8  # optional inputs that are left out at the end
     try:
-        if node.op_type == "Pad" and is_standard(node):
+        if name == "pad":
             return _repeats_too_much(node, inputs[0], find)
         return rule is not None and not rule(node, [*inputs, *missing], outputs)
     except (IndexError, TypeError):  # an input is left out, or has too few axes
@@ -65,8 +65,8 @@ def _can_broadcast(shape: Sequence[int], to: Sequence[int]) -> bool:
 # The rules return whether an operator can run. They see lists of shapes.
 
 
-def _convolution(weights: int) -> _Rule:
-    return lambda node, read, made: read[0][1] == read[weights][1] * number(node, "group", 1)
+def _convolution(node: Any, read: Any, made: Any) -> bool:
+    return bool(read[0][1] == read[row_of(node).filter][1] * number(node, "group", 1))
 
 
 def _recurrent(node: Any, read: Any, made: Any) -> bool:
@@ -78,7 +78,7 @@ def _recurrent(node: Any, read: Any, made: Any) -> bool:
     by_batch = number(node, "layout", 0)
     batches = data[0 if by_batch else 1]
     state = (batches, kernel[0], again[-1]) if by_batch else (kernel[0], batches, again[-1])
-    states = states[: 2 if node.op_type == "LSTM" else 1]
+    states = states[:2]  # of those that are not LSTMs there is one
     return lengths in (None, (batches,)) and all(one in (None, state) for one in states)
 
 
@@ -109,21 +109,19 @@ def _split(node: Any, read: Any, made: Any) -> bool:
     return not alike or sum(one[axis] for one in parts) == read[0][axis]
 
 
-_Rule = Callable[[Any, Any, Any], bool]
-_RULES: dict[str, _Rule] = {
-    **dict.fromkeys(VIEWS, lambda node, read, made: prod(read[0]) == prod(made[0])),
-    **dict.fromkeys(("Conv", "ConvInteger"), _convolution(1)),
-    "QLinearConv": _convolution(3),
-    "ConvTranspose": lambda node, read, made: read[0][1] == read[1][0],
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
-    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _by_channel),
-    **dict.fromkeys(
-        ("LayerNormalization", "RMSNormalization"),
-        lambda node, read, made: _can_broadcast(read[1], read[0][number(node, "axis", -1) :]),
+# By the names that rows of `operators.TABLE` give them.
+_RULES: dict[str, Callable[[Any, Any, Any], bool]] = {
+    "by_axis": lambda node, read, made: _can_broadcast(
+        read[1], read[0][number(node, "axis", -1) :]
     ),
-    "Gemm": lambda node, read, made: _can_broadcast(read[2], made[0]),
-    "PRelu": _by_slope,
-    "ScatterElements": _scatter_elements,
-    "ScatterND": _scatter,
-    "Split": _split,
+    "by_channel": _by_channel,
+    "by_slope": _by_slope,
+    "convolution": _convolution,
+    "gemm": lambda node, read, made: _can_broadcast(read[2], made[0]),
+    "recurrent": _recurrent,
+    "same_count": lambda node, read, made: prod(read[0]) == prod(made[0]),
+    "scatter": _scatter,
+    "scatter_elements": _scatter_elements,
+    "split": _split,
+    "spread": lambda node, read, made: read[0][1] == read[1][0],
 }

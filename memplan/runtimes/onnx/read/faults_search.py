@@ -12,8 +12,8 @@ from typing import Any
 
 from memplan.base.errors import listed
 from memplan.base.notes import Code, Note
+from memplan.runtimes.onnx.operators import find_row
 from memplan.runtimes.onnx.read.faults_rules import is_contradictory
-from memplan.runtimes.onnx.read.graph_memory import VIEWS
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_node
 from memplan.runtimes.onnx.read.protos import (
     describe_node,
@@ -23,6 +23,7 @@ from memplan.runtimes.onnx.read.protos import (
     known_shape,
     opsets_of,
     subgraphs,
+    type_of,
     types_in,
 )
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants, make_tensor
@@ -83,7 +84,7 @@ class FaultSearch:
         data = [scope.constants.find(name) for name in node.input]
         call = DataCall(node, self.opsets.get("", 1), scope.shapes(node.input), data)
         maker, sizes = describe_node(node), sizes_of(call)
-        kept = call.shapes[0] if node.op_type in VIEWS and not node.domain else None
+        kept = call.shapes[0] if find_row(type_of(node)).is_view else None
         count = None if kept is None else prod(kept)
         for name, found in zip_longest(node.output, sizes[: len(node.output)]):
             if not name or scope.known[name]:

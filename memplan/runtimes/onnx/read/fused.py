@@ -16,9 +16,7 @@ from typing import Final, NamedTuple
 from memplan.base.errors import FormatError, MemplanError
 from memplan.programs.sources.children import run_child
 
-__all__ = ["NCHWC", "Fused", "fuse"]
-
-NCHWC: Final = "com.microsoft.nchwc"  # the domain of operators on blocks of channels
+__all__ = ["Fused", "fuse"]
 
 _CHILD: Final = Path(__file__).with_name("fused_child.py")
 _TIMEOUT: Final = 120.0  # seconds

@@ -10,7 +10,6 @@ from typing import Any
 from memplan.base.errors import GraphError, listed, quoted
 from memplan.base.notes import Code, Note
 from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
-from memplan.runtimes.onnx.read import graph_memory
 from memplan.runtimes.onnx.read.graph_origin import line_of, module_of
 from memplan.runtimes.onnx.read.graph_pictures import ROW_AXIS, describe_rows
 from memplan.runtimes.onnx.read.protos import (
@@ -23,8 +22,10 @@ from memplan.runtimes.onnx.read.protos import (
     number,
     numbers,
     opsets_of,
+    row_of,
     subgraphs,
     tensor_type,
+    type_of,
     types_of,
 )
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
@@ -123,7 +124,7 @@ class _Builder:
         workspace = self._join(node, blocks, slots, results)
         return Operator(
             name=node.name,
-            type=f"{node.domain}.{node.op_type}" if node.domain else node.op_type,
+            type=type_of(node),
             inputs=inputs,
             outputs=outputs,
             workspace=workspace,
@@ -149,11 +150,11 @@ class _Builder:
 
     def _is_folded(self, node: Any, slots: list[int | None], level: _Level) -> bool:
         """Whether its results are known before the run; runtimes fold such operators."""
-        if not is_standard(node) or node.op_type in graph_memory.RANDOM:
+        if not is_standard(node) or row_of(node).shared:
             return False
         if has_subgraphs(node) or level.outputs & set(node.output):
             return False
-        if node.op_type in graph_memory.SHAPE_ONLY:
+        if row_of(node).asks_shape:
             return True
         read = {index for index in slots if index is not None}
         constant = all(self.tensors[index].kind is Kind.CONSTANT for index in read)
@@ -170,10 +171,10 @@ class _Builder:
 
     def _share(self, node: Any, slots: list[int | None], results: list[int | None]) -> None:
         """Make the output of a view operator a view of its input."""
-        if node.op_type not in graph_memory.VIEWS or not is_standard(node):
+        if not row_of(node).is_view:
             return
         source, target = slots[0] if slots else None, results[0]
-        trains = node.op_type == "Dropout" and (len(results) > 1 or len(slots) > 2)
+        trains = row_of(node).trains and (len(results) > 1 or len(slots) > 2)
         if source is None or target is None or trains:
             return
         if self.tensors[source].bytes == self.tensors[target].bytes:
@@ -191,13 +192,9 @@ class _Builder:
         As in onnxruntime, an operator of the same graph must have made the input: inputs of the
         model belong to the caller, and a tensor from outside a sub-graph may be read again.
         """
-        if is_standard(node):
-            positions = graph_memory.IN_PLACE.get(node.op_type, ())
-        else:
-            positions = graph_memory.FUSED_IN_PLACE.get(f"{node.domain}.{node.op_type}", ())
         result = self.tensors[target]
         found = []
-        for source in (slots[at] for at in positions if at < len(slots)):
+        for source in (slots[at] for at in row_of(node).in_place if at < len(slots)):
             if source is None or self.root.get(source, source) not in level.made:
                 continue
             if self.tensors[source].shape == result.shape and (

@@ -21,10 +21,10 @@ from memplan.programs.graph.pictures import (
     resize,
 )
 from memplan.programs.sources._pictures import RANK, PictureCall, describe
-from memplan.runtimes.onnx.read.fused import NCHWC
-from memplan.runtimes.onnx.read.graph_memory import IN_PLACE
+from memplan.runtimes.onnx.operators import Row, find_row
+from memplan.runtimes.onnx.read.protos import type_of
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
-from memplan.runtimes.onnx.read.shapes_windows import POOLS, pool_axis
+from memplan.runtimes.onnx.read.shapes_windows import pool_axis
 
 __all__ = [
     "RANK",
@@ -60,7 +60,7 @@ class NodeCall(PictureCall):
     ) -> NodeCall:
         """Return a node of the file, which reads and makes these tensors."""
         return cls(
-            f"{node.domain}.{node.op_type}" if node.domain else node.op_type,
+            type_of(node),
             [None if one is None else one.shape or () for one in inputs],
             [one is not None and one.kind is Kind.CONSTANT for one in inputs],
             output.shape or (),
@@ -70,6 +70,11 @@ class NodeCall(PictureCall):
             node.input,
             constants,
         )
+
+    @property
+    def row(self) -> Row:
+        """What is known of the operator."""
+        return find_row(self.kind)
 
     def values(self, at: int) -> list[Any] | None:
         """Return the numbers in an input, or `None` if they are not in the file."""
@@ -109,10 +114,10 @@ def describe_rows(
     def find_maps() -> Maps:
         if len(outputs) > 1 or any(one.type in _GRAPHS for one in node.attribute):
             raise WholeError("it has sub-graphs, or several results")
-        if call.kind not in _RULES:
+        if not call.row.rows:
             raise WholeError(f"memplan does not know which rows of its inputs {call.kind} needs")
         call.result  # noqa: B018 (raises)
-        maps = _RULES[call.kind](call)
+        maps = _RULES[call.row.rows](call)
         for tensor in (made, *(read[place] for place in maps)):
             if tensor is not None and tensor.bytes < prod(tensor.shape or ()):
                 raise WholeError("two elements of a picture share a byte")
@@ -183,7 +188,7 @@ def _count_rows(call: NodeCall, window: Window, axis: int, size: int) -> tuple[i
     """Return how many rows are before the first one of an input, and how many windows there are."""
     kind, step = call.attributes.get("auto_pad", "NOTSET"), window.stride
     pads = (call.attributes.get("pads") or (0,) * RANK)[axis::2] if kind == "NOTSET" else kind
-    if call.kind.removeprefix(f"{NCHWC}.") in POOLS:
+    if call.row.rows == "pool":
         return pool_axis(size, window.kernel, step, window.dilation, pads, ceil=False)
     if kind.startswith("SAME"):
         total = max((-(-size // step) - 1) * step + window.reach - size, 0)
@@ -211,9 +216,17 @@ def _transpose(call: NodeCall) -> Maps:
     return {0: (maps[0], maps[1])}
 
 
-def _convolve(call: NodeCall) -> Maps:
-    """Return the maps of a convolution; one that is fused with an addition reads input 3 too."""
-    maps = _window(call, call.weights(1)[2:])
+def _filter(call: NodeCall) -> Maps:
+    return _window(call, call.weights(call.row.filter)[2:])
+
+
+def _pool(call: NodeCall) -> Maps:
+    return _window(call, call.attributes.get("kernel_shape") or ())
+
+
+def _convolve_and_add(call: NodeCall) -> Maps:
+    """Return the maps of a convolution that is fused with an addition, and reads input 3 too."""
+    maps = _filter(call)
     if call.shape(3):
         if call.shape(3) != call.made:
             raise WholeError("what it adds has another shape than its result")
@@ -303,48 +316,33 @@ def _slice(call: NodeCall) -> Maps:
 
 def _count_macs(call: NodeCall) -> int:
     """Return the multiplications with addition of an operator with weights."""
-    made = prod(call.made)
-    if call.kind in _WEIGHTS:
-        return made * prod(call.shape(_WEIGHTS[call.kind])[1:])
-    if call.kind == "ConvTranspose":
+    if call.row.work == "filter":
+        return prod(call.made) * prod(call.shape(call.row.filter)[1:])
+    if call.row.work == "spread":
         return prod(call.shape(0)) * prod(call.shape(1)[1:])
-    if call.kind in ("MatMul", "Gemm") and call.shape(0):
+    if call.row.work == "product" and call.shape(0):
         turned = call.attributes.get("transA")
-        return made * call.shape(0)[-2 if turned else -1]
+        return prod(call.made) * call.shape(0)[-2 if turned else -1]
     return 0
 
 
-_WEIGHTS: Final = {
-    "Conv": 1,
-    "ConvInteger": 1,
-    "QLinearConv": 3,
-    **dict.fromkeys(("com.microsoft.FusedConv", f"{NCHWC}.Conv"), 1),
-}
-_NOT_EACH: Final = frozenset({"CastLike", "LogSoftmax", "Softmax", "Trilu"})
-_Rule = Callable[[NodeCall], Maps]
-_RULES: Final[dict[str, _Rule]] = {
-    **dict.fromkeys(sorted(IN_PLACE.keys() - _NOT_EACH), _each),
-    **dict.fromkeys(_WEIGHTS, lambda call: _window(call, call.weights(_WEIGHTS[call.kind])[2:])),
-    **dict.fromkeys(
-        sorted(POOLS), lambda call: _window(call, call.attributes.get("kernel_shape") or ())
-    ),
-    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
-    **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), _quantize),
-    **dict.fromkeys(("Resize", "Upsample"), _resize),
-    **dict.fromkeys(("Conv", "com.microsoft.FusedConv", f"{NCHWC}.Conv"), _convolve),
-    **dict.fromkeys(
-        (f"{NCHWC}.MaxPool", f"{NCHWC}.AveragePool"),
-        lambda call: _window(call, call.attributes.get("kernel_shape") or ()),
-    ),
-    **dict.fromkeys((f"{NCHWC}.ReorderInput", f"{NCHWC}.ReorderOutput"), _reorder),
-    f"{NCHWC}.Upsample": _repeat,
-    **dict.fromkeys(("com.microsoft.Gelu", "com.microsoft.QuickGelu"), NodeCall.first),
-    "BatchNormalization": _normalize,
-    "Concat": lambda call: call.join(call.attributes.get("axis", 1) % RANK),
-    "ConvTranspose": _transpose,
-    "DepthToSpace": lambda call: call.blocks(up=call.attributes["blocksize"]),
-    "LRN": NodeCall.first,
-    "Pad": _pad,
-    "Slice": _slice,
-    "SpaceToDepth": lambda call: call.blocks(down=call.attributes["blocksize"]),
+# By the names that rows of `operators.TABLE` give them.
+_RULES: Final[dict[str, Callable[[NodeCall], Maps]]] = {
+    "convolve_and_add": _convolve_and_add,
+    "each": _each,
+    "filter": _filter,
+    "first": NodeCall.first,
+    "join": lambda call: call.join(call.attributes.get("axis", 1) % RANK),
+    "normalize": _normalize,
+    "pad": _pad,
+    "pool": _pool,
+    "quantize": _quantize,
+    "reorder": _reorder,
+    "repeat": _repeat,
+    "resize": _resize,
+    "slice": _slice,
+    "softmax": _softmax,
+    "to_depth": lambda call: call.blocks(down=call.attributes["blocksize"]),
+    "to_space": lambda call: call.blocks(up=call.attributes["blocksize"]),
+    "transpose": _transpose,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from memplan.base.errors import quoted
 from memplan.base.extras import require
+from memplan.runtimes.onnx.operators import Row, find_row
 
 __all__ = [
     "STRING",
@@ -28,8 +29,10 @@ __all__ = [
     "number",
     "numbers",
     "opsets_of",
+    "row_of",
     "subgraphs",
     "tensor_type",
+    "type_of",
     "types_in",
     "types_of",
     "walk_graphs",
@@ -86,6 +89,16 @@ def copy(message: Any) -> Any:
 def is_standard(node: Any) -> bool:
     """Return whether an operator is one of ONNX itself."""
     return node.domain in ("", "ai.onnx")
+
+
+def type_of(node: Any) -> str:
+    """Return the type of an operator as a graph has it, with its domain."""
+    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
+
+
+def row_of(node: Any) -> Row:
+    """Return what is known of an operator."""
+    return find_row(node.op_type if is_standard(node) else type_of(node))
 
 
 def describe_node(node: Any) -> str:

@@ -20,6 +20,7 @@ from memplan.runtimes.onnx.read.protos import (
     describe_node,
     dtype_of,
     opsets_of,
+    row_of,
     walk_graphs,
 )
 
@@ -32,9 +33,6 @@ _LEAST: Final[Mapping[str, int]] = {
 }
 _INT, _INTS = 2, 7  # of AttributeProto.AttributeType
 _WINDOW: Final = ("kernel_shape", "strides", "dilations", "output_padding")
-_POOLS: Final = ("AveragePool", "LpPool", "MaxPool", "MaxUnpool")
-_CONVOLUTIONS: Final = ("Conv", "ConvInteger", "ConvTranspose", "DeformConv", "QLinearConv")
-_WINDOWED: Final = frozenset(_POOLS + _CONVOLUTIONS)
 _AUTO_PADS: Final = (b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID")
 # Fields of a tensor that hold its elements, and how many bits of an element each holds.
 _FIELDS: Final[Mapping[str, int]] = {
@@ -132,7 +130,7 @@ def _iterate_impossible(node: Any) -> Iterator[str]:
         name, values = one.name, list(one.ints) if one.type == _INTS else [one.i]
         if one.type in (_INT, _INTS) and values and min(values) < _LEAST.get(name, min(values)):
             yield f"has {_format(values)} as {quoted(name)}; none may be below {_LEAST[name]}"
-        if node.op_type not in _WINDOWED:
+        if not row_of(node).is_windowed:
             continue
         if name == "auto_pad" and one.s not in _AUTO_PADS:
             yield f"has an unknown {quoted(name)}, {quoted(one.s.decode(errors='replace'))}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplan.base.extras import require
+from memplan.runtimes.onnx.operators import find_row
 from memplan.runtimes.onnx.read.protos import is_standard
 
 __all__ = [
@@ -87,7 +88,7 @@ def evaluate(node: Any, args: list[Array | None]) -> Array | None:
 
     `args` are its inputs, with `None` for one that is left out or unknown.
     """
-    rule = _RULES.get(node.op_type)
+    rule = _RULES.get(find_row(node.op_type).value)
     if rule is None or any(args[at] is None for at, name in enumerate(node.input) if name):
         return None
     try:
@@ -211,42 +212,32 @@ def _make_elementwise(function: Callable[..., Any]) -> _Rule:
     return lambda args, options: function(*args)
 
 
+# Functions of NumPy that compute each element of a result.
+_OF_NUMPY = """
+    abs add asarray ceil equal floor greater greater_equal less less_equal logical_and logical_not
+    logical_or multiply negative subtract where
+"""
+# By the names that rows of `operators.TABLE` give them.
 _RULES: dict[str, _Rule] = {
-    "Abs": _make_elementwise(np.abs),
-    "Add": _make_elementwise(np.add),
-    "And": _make_elementwise(np.logical_and),
-    "Cast": _cast,
-    "Ceil": _make_elementwise(np.ceil),
-    "Compress": lambda args, options: np.compress(args[1], args[0], options.get("axis")),
-    "Concat": lambda args, options: np.concatenate(args, axis=options["axis"]),
-    "Constant": _constant,
-    "ConstantOfShape": _constant_of_shape,
-    "Div": _div,
-    "Equal": _make_elementwise(np.equal),
-    "Expand": _expand,
-    "Floor": _make_elementwise(np.floor),
-    "Gather": lambda args, options: args[0].take(args[1], options.get("axis", 0)),
-    "Greater": _make_elementwise(np.greater),
-    "GreaterOrEqual": _make_elementwise(np.greater_equal),
-    "Identity": _make_elementwise(np.asarray),
-    "Less": _make_elementwise(np.less),
-    "LessOrEqual": _make_elementwise(np.less_equal),
-    "Max": lambda args, options: np.maximum.reduce(args),
-    "Min": lambda args, options: np.minimum.reduce(args),
-    "Mod": lambda args, options: (np.fmod if options.get("fmod", 0) else np.mod)(*args),
-    "Mul": _make_elementwise(np.multiply),
-    "Neg": _make_elementwise(np.negative),
-    "NonZero": lambda args, options: np.array(np.nonzero(np.atleast_1d(args[0])), np.int64),
-    "Not": _make_elementwise(np.logical_not),
-    "Or": _make_elementwise(np.logical_or),
-    "Range": _range,
-    "ReduceProd": _make_reduction(np.prod),
-    "ReduceSum": _make_reduction(np.sum),
-    "Reshape": _reshape,
-    "Slice": _slice,
-    "Squeeze": lambda args, options: np.squeeze(args[0], _axes(args, options)),
-    "Sub": _make_elementwise(np.subtract),
-    "Transpose": lambda args, options: np.transpose(args[0], options.get("perm")),
-    "Unsqueeze": lambda args, options: np.expand_dims(args[0], _axes(args, options) or ()),
-    "Where": _make_elementwise(np.where),
+    **{name: _make_elementwise(getattr(np, name)) for name in _OF_NUMPY.split()},
+    "cast": _cast,
+    "compress": lambda args, options: np.compress(args[1], args[0], options.get("axis")),
+    "concatenate": lambda args, options: np.concatenate(args, axis=options["axis"]),
+    "constant": _constant,
+    "constant_of_shape": _constant_of_shape,
+    "divide": _div,
+    "expand": _expand,
+    "gather": lambda args, options: args[0].take(args[1], options.get("axis", 0)),
+    "largest": lambda args, options: np.maximum.reduce(args),
+    "least": lambda args, options: np.minimum.reduce(args),
+    "nonzero": lambda args, options: np.array(np.nonzero(np.atleast_1d(args[0])), np.int64),
+    "product": _make_reduction(np.prod),
+    "range": _range,
+    "remainder": lambda args, options: (np.fmod if options.get("fmod", 0) else np.mod)(*args),
+    "reshape": _reshape,
+    "slice": _slice,
+    "squeeze": lambda args, options: np.squeeze(args[0], _axes(args, options)),
+    "total": _make_reduction(np.sum),
+    "transpose": lambda args, options: np.transpose(args[0], options.get("perm")),
+    "unsqueeze": lambda args, options: np.expand_dims(args[0], _axes(args, options) or ()),
 }

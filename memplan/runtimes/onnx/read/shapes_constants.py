@@ -15,7 +15,6 @@ from typing import Any
 
 from memplan.base.errors import GraphError
 from memplan.base.extras import require
-from memplan.runtimes.onnx.read.graph_memory import SHAPE_ONLY
 from memplan.runtimes.onnx.read.protos import (
     copy,
     describe_node,
@@ -24,6 +23,7 @@ from memplan.runtimes.onnx.read.protos import (
     initializers,
     is_standard,
     known_shape,
+    row_of,
     subgraphs,
     tensor_type,
     types_in,
@@ -153,7 +153,7 @@ def compute(
     """Return the one result of a node, if it is small and follows from the values it reads."""
     if len(node.output) != 1 or not is_standard(node) or has_subgraphs(node):
         return None
-    if node.op_type not in SHAPE_ONLY:
+    if not row_of(node).asks_shape:
         found = evaluate(node, [values.get(name) if name else None for name in node.input])
         return _find_empty(types.get(node.output[0])) if found is None else found
     shape = known_shape(types.get(node.input[0])) if node.input else None

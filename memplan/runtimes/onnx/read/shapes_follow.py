@@ -11,8 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memplan.runtimes.onnx.operators import NCHWC
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_node
-from memplan.runtimes.onnx.read.protos import has_subgraphs, is_known, known_shape, tensor_type
+from memplan.runtimes.onnx.read.protos import (
+    has_subgraphs,
+    is_known,
+    known_shape,
+    tensor_type,
+    type_of,
+)
 from memplan.runtimes.onnx.read.shapes_arithmetic import Array, array_of, make_tensor
 from memplan.runtimes.onnx.read.shapes_constants import compute
 from memplan.runtimes.onnx.read.shapes_runtime import (
@@ -150,7 +157,7 @@ class _Pass:
         if self.filters is None:
             self.filters = {}
             for node in self.graph.node:
-                is_blocked = node.domain == "com.microsoft.nchwc" and node.op_type == "Conv"
+                is_blocked = type_of(node) == f"{NCHWC}.Conv"
                 if (is_blocked or node.op_type == "Reshape") and len(node.input) > 1:
                     self.filters.setdefault(node.input[0], []).append(node.input[1])
         found = []

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from memplan.runtimes.onnx.operators import find_row
 from memplan.runtimes.onnx.read.protos import numbers, subgraphs, tensor_type
 
 __all__ = ["most_sizes"]
 
-# By operator: the position of the input that holds the shape of the result.
-_SHAPED_BY = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0, "Tile": 1}
-_ONE = frozenset({"Size", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"})
-# For these operators the library treats every tensor of one axis as a shape.
-_COUNTED = frozenset({"Add", "Sub", "Mul", "Concat"})
+# By rule of `operators.TABLE`: the position of the input that holds the shape of the result.
+_SHAPED_BY = {"reshape": 1, "expand": 1, "fill": 0, "tile": 1}
+# For operators with these rules the library treats every tensor of one axis as a shape.
+_COUNTED = frozenset({"counted", "join"})
 _CEILING = 1 << 62  # bounds saturate here, so that they do not grow without limit
 
 
@@ -75,7 +75,7 @@ def _bound(graph: Any, bounds: _Bounds, follow_data: bool) -> None:
         axes = _axes(node, bounds)
         found = _data(node, bounds, follow_data)
         length = _length(node, bounds) if axes <= 1 else 0
-        if node.op_type in _COUNTED and follow_data:
+        if find_row(node.op_type).grows in _COUNTED and follow_data:
             bounds.total += sum(bounds.length.get(name, 0) for name in node.input)
         for name in node.output:
             if name:
@@ -105,38 +105,39 @@ def _elements(tensor: Any) -> int:
 
 def _axes(node: Any, bounds: _Bounds) -> int:
     """Return the most axes that a result has."""
-    given = [bounds.rank.get(name, 0) for name in node.input]
-    if node.op_type in _SHAPED_BY:
-        at = _SHAPED_BY[node.op_type]
+    rule, given = find_row(node.op_type).grows, [bounds.rank.get(name, 0) for name in node.input]
+    if rule in _SHAPED_BY:
+        at = _SHAPED_BY[rule]
         shape = bounds.data.get(node.input[at], 0) if at < len(node.input) else 0
-        return max([shape, *(given if node.op_type in ("Expand", "Tile") else [])])
-    if node.op_type == "Gather":
+        return max([shape, *(given if rule in ("expand", "tile") else [])])
+    if rule == "gather":
         return sum(given)
-    if node.op_type == "Unsqueeze":
+    if rule == "unsqueeze":
         more = bounds.data.get(node.input[1], 0) if len(node.input) > 1 else 0
         return max(given, default=0) + more + len(numbers(node, "axes"))
-    return max(given, default=0) + (node.op_type in ("OneHot", "SequenceAt", "SplitToSequence"))
+    return max(given, default=0) + (rule == "axis")
 
 
 def _length(node: Any, bounds: _Bounds) -> int:
     """Return the most elements of a result that may have one axis."""
-    if node.op_type == "Range":
+    rule = find_row(node.op_type).grows
+    if rule == "range":
         return sum(abs(bounds.value.get(name, 0)) for name in node.input)
     given = [bounds.length.get(name, 0) for name in node.input]
-    if node.op_type in _SHAPED_BY:
-        at = _SHAPED_BY[node.op_type]
+    if rule in _SHAPED_BY:
+        at = _SHAPED_BY[rule]
         asked = bounds.value.get(node.input[at], 0) if at < len(node.input) else 0
         if asked < 0:
             return max((bounds.elements.get(name, 0) for name in node.input[:1]), default=0)
         first = max(given[:1], default=0)
-        return asked * max(first, 1) if node.op_type == "Tile" else max(asked, first)
-    return sum(given) if node.op_type == "Concat" else max(given, default=0)
+        return asked * max(first, 1) if rule == "tile" else max(asked, first)
+    return sum(given) if rule == "join" else max(given, default=0)
 
 
 def _data(node: Any, bounds: _Bounds, follow_data: bool) -> int:
     """Return the most elements of a result that is computed with as a shape."""
-    kind = node.op_type
-    if kind == "Constant":
+    rule = find_row(node.op_type).grows
+    if rule == "constant":
         for one in node.attribute:
             if one.name == "value" and node.output:
                 _take_constant(node.output[0], one.t, bounds)
@@ -145,15 +146,15 @@ def _data(node: Any, bounds: _Bounds, follow_data: bool) -> int:
     if not follow_data:
         return 0
     given = [bounds.data.get(name, 0) for name in node.input]
-    if kind in _COUNTED and all(bounds.rank.get(name, 0) <= 1 for name in node.input):
+    if rule in _COUNTED and all(bounds.rank.get(name, 0) <= 1 for name in node.input):
         lengths = (bounds.length.get(name, 0) for name in node.input)
         given = list(map(max, given, lengths))
-    if kind == "Shape":
+    if rule == "shape":
         return bounds.rank.get(node.input[0], 0) if node.input else 0
-    if kind in _ONE:
+    if rule == "one":
         return 1
-    if kind == "Concat":
+    if rule == "join":
         return sum(given)
-    if kind == "Gather" and len(given) > 1 and bounds.rank.get(node.input[1], 1) <= 1:
+    if rule == "gather" and len(given) > 1 and bounds.rank.get(node.input[1], 1) <= 1:
         return max(given[1], 1) if given[0] else 0
     return max(given, default=0)

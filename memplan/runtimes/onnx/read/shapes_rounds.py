@@ -13,15 +13,14 @@ from memplan.base.extras import require
 from memplan.base.notes import Code, Note
 from memplan.programs.sources._limits import SHAPE_SIZES, check_growth
 from memplan.runtimes.onnx.read.faults_search import FaultSearch
-from memplan.runtimes.onnx.read.graph_memory import SAME_SHAPE
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_shapes
 from memplan.runtimes.onnx.read.protos import (
     copy,
     describe_node,
     has_subgraphs,
     is_known,
-    is_standard,
     opsets_of,
+    row_of,
     subgraphs,
     tensor_type,
     types_in,
@@ -261,7 +260,7 @@ def _spread(graph: Any, outside: ChainMap[str, Any], opsets: Mapping[str, int]) 
     types = types_in(graph, outside)
     changed = follow(graph, types, opsets)
     for node in graph.node:
-        if node.op_type in SAME_SHAPE and is_standard(node):
+        if row_of(node).keeps_shape:
             changed |= _copy_type(graph, types, node.output[0], types.get(node.input[0]))
         for _, inner in subgraphs(node):
             if node.op_type == "Loop":

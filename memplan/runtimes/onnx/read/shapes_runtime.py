@@ -13,14 +13,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memplan.base.extras import require
+from memplan.runtimes.onnx.operators import NCHWC, Like, find_row
 from memplan.runtimes.onnx.read.faults_rules import is_contradictory
 from memplan.runtimes.onnx.read.library import CrashError, LibraryError, infer_node
-from memplan.runtimes.onnx.read.protos import known_shape, number, numbers
+from memplan.runtimes.onnx.read.protos import known_shape, number, numbers, type_of
 from memplan.runtimes.onnx.read.shapes_arithmetic import Array
 
 __all__ = ["DOMAINS", "Known", "MisfitError", "RuntimeCall", "Value", "has_rule", "infer"]
 
-DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
+DOMAINS = frozenset({"com.microsoft", NCHWC})
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6
 _INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13})
@@ -85,7 +86,8 @@ def has_rule(node: Any, opsets: Mapping[str, int]) -> bool:
     """Whether there is a rule for an operator, in a model with these versions of the domains."""
     if node.op_type == "LayerNormalization" and opsets.get("", 1) >= _OF_ONNX:
         return False
-    return (node.domain, node.op_type) in _RULES
+    row = find_row(type_of(node))
+    return bool(row.shape or row.like)
 
 
 def infer(call: RuntimeCall) -> _Results:
@@ -93,11 +95,9 @@ def infer(call: RuntimeCall) -> _Results:
 
     A `MisfitError` says that the operator cannot run at the sizes of its inputs.
     """
-    rule = _RULES.get((call.node.domain, call.node.op_type))
-    if rule is None:
-        return []
+    row = find_row(type_of(call.node))
     try:
-        found = rule(call)
+        found = _borrow_all(call, row.like) if row.like else _RULES[row.shape](call)
     except MisfitError:
         raise
     except (ArithmeticError, LookupError, ValueError):  # a rule does not cover the case
@@ -160,16 +160,6 @@ def _ask_library(
 # Results like an input.
 
 
-def _like(*outputs: int) -> _Rule:
-    """Return the rule of outputs like input 0."""
-
-    def rule(call: RuntimeCall) -> _Results:
-        one = call.need(0)
-        return [Value(*one) if at in outputs else None for at in range(max(outputs) + 1)]
-
-    return rule
-
-
 def _with_bias(call: RuntimeCall) -> _Results:
     data, bias = call.need(0), call.get(1)
     if bias is not None:
@@ -212,30 +202,6 @@ def _turned(shape: tuple[int, ...], turn: int) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
-def _product(a: int, b: int, element: int) -> _Rule:
-    """Return the rule of a MatMul of two inputs; the result has the type of a third one."""
-
-    def rule(call: RuntimeCall) -> _Results:
-        if call.number("transBatchA", 0) or call.number("transBatchB", 0):
-            raise LookupError
-        one = _turned(call.need(a).shape, call.number("transA", 0))
-        other = _turned(call.need(b).shape, call.number("transB", 0))
-        return [Value(call.need(element).element, _borrow(call, "MatMul", [one, other]))]
-
-    return rule
-
-
-def _gemm(weights: int, bias: int, element: int) -> _Rule:
-    """Return the rule of a Gemm; the result has the type of an input that may be left out."""
-
-    def rule(call: RuntimeCall) -> _Results:
-        more, typed = call.get(bias), call.get(element)
-        shapes = [call.need(0).shape, call.need(weights).shape, more and more.shape]
-        return [Value(_FLOAT if typed is None else typed.element, _borrow(call, "Gemm", shapes))]
-
-    return rule
-
-
 def _blocks_product(call: RuntimeCall) -> _Results:
     data = call.need(0)
     _require(data.shape[-1] == call.number("K"), "K is not the size of the rows")
@@ -266,35 +232,26 @@ def _gather_points(call: RuntimeCall) -> _Results:
 # By window, and by element.
 
 
-def _windows(kind: str, positions: tuple[int, ...], element: int, **fixed: int) -> _Rule:
-    """Return the rule of an operator like one of ONNX; `fixed` are attributes that it implies.
-
-    `positions` are its data, and for convolutions its filter and its bias.
-    """
-
-    def rule(call: RuntimeCall) -> _Results:
-        given = [call.get(at) for at in positions]
-        shapes = [None if one is None else one.shape for one in given]
-        data = call.need(positions[0]).shape
-        last = fixed.get("channels_last", call.number("channels_last", 0))
-        if last and len(data) > 1:
-            shapes[0] = (data[0], data[-1], *data[1:-1])
-        while shapes and shapes[-1] is None:
-            shapes.pop()
-        shape = _borrow(call, kind, shapes, fit=not fixed.get("blocks", 0))
-        if last:
-            shape = (shape[0], *shape[2:], shape[1])
-        return [Value(call.need(element).element, shape)]
-
-    return rule
-
-
-def _broadcast(kind: str, positions: tuple[int, ...], element: int) -> _Rule:
-    def rule(call: RuntimeCall) -> _Results:
-        shapes: list[tuple[int, ...] | None] = [call.need(at).shape for at in positions]
-        return [Value(call.need(element).element, _borrow(call, kind, shapes))]
-
-    return rule
+def _borrow_all(call: RuntimeCall, like: Like) -> _Results:
+    """Return the result that an operator like one of ONNX makes."""
+    shapes: list[tuple[int, ...] | None] = [call.need(at).shape for at in like.inputs]
+    bias = None if like.bias is None else call.get(like.bias)
+    if bias is not None:
+        shapes.append(bias.shape)
+    if like.turns:
+        if call.number("transBatchA", 0) or call.number("transBatchB", 0):
+            raise LookupError
+        for at, name in enumerate(("transA", "transB")):
+            shapes[at] = _turned(call.need(like.inputs[at]).shape, call.number(name, 0))
+    data = call.need(like.inputs[0]).shape
+    last = like.channels_last or call.number("channels_last", 0)
+    if last and len(data) > 1:
+        shapes[0] = (data[0], data[-1], *data[1:-1])
+    shape = _borrow(call, like.kind, shapes, fit=like.is_checked)
+    if last:
+        shape = (shape[0], *shape[2:], shape[1])
+    typed = call.get(like.element)
+    return [Value(_FLOAT if typed is None else typed.element, shape)]
 
 
 def _concatenate(call: RuntimeCall) -> _Results:
@@ -405,60 +362,24 @@ def _quantized_lstm(call: RuntimeCall) -> _Results:
     return [Value(_FLOAT, (length, directions, batch, hidden)), state, state]
 
 
-_SAME = """
-    Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu RotaryEmbedding
-"""
-_OWN: dict[str, _Rule] = {
-    **dict.fromkeys(_SAME.split(), _like(0)),
-    **dict.fromkeys(("BiasGelu", "FastGelu"), _with_bias),
-    **dict.fromkeys(
-        ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalize
-    ),
-    **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _product(0, 1, 0)),
-    **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _blocks_product),
-    "Attention": _attention(4, 0),
-    "DequantizeLinear": _of_scale,
-    "DynamicQuantizeLSTM": _quantized_lstm,
-    "DynamicQuantizeMatMul": _product(0, 1, 0),
-    "EmbedLayerNormalization": _embed,
-    "FusedConv": _windows("Conv", (0, 1, 2), 0),
-    "FusedGemm": _gemm(1, 2, 0),
-    "GatherBlockQuantized": _gather_blocks,
-    "GroupQueryAttention": _group_query,
-    "MatMulIntegerToFloat": _product(0, 1, 2),
-    "MultiHeadAttention": _multi_head,
-    "NhwcMaxPool": _windows("MaxPool", (0,), 0, channels_last=1),
-    "QAttention": _attention(8, 3),
-    "QGemm": _gemm(3, 6, 8),
-    "QLinearAdd": _broadcast("Add", (0, 3), 0),
-    "QLinearAveragePool": _windows("AveragePool", (0,), 0),
-    "QLinearConcat": _concatenate,
-    "QLinearConv": _windows("Conv", (0, 3), 7),
-    "QLinearGlobalAveragePool": _windows("GlobalAveragePool", (0,), 0),
-    "QLinearMul": _broadcast("Mul", (0, 3), 0),
-    "QLinearWhere": _broadcast("Max", (0, 1, 4), 1),
-    "QuantizeLinear": _quantize,
-}
-# The layout NCHWc: tensors keep the axes of NCHW, with channels filled up to whole blocks.
-_BLOCKED: dict[str, _Rule] = {
-    "AveragePool": _windows("AveragePool", (0,), 0),
-    "Conv": _windows("Conv", (0, 1), 0, blocks=1),
-    "GlobalAveragePool": _windows("GlobalAveragePool", (0,), 0),
-    "GlobalMaxPool": _windows("GlobalMaxPool", (0,), 0),
-    "MaxPool": _windows("MaxPool", (0,), 0),
-    "ReorderInput": _reorder_input,
-    "ReorderOutput": _reorder_output,
-    "Upsample": _upsample,
-}
-# onnxruntime has these without a domain of their own, LayerNormalization before opset 17. The
-# library leaves a GatherND open that gives one element.
-_INTERNAL: dict[str, _Rule] = {
-    "GatherND": _gather_points,
-    "LayerNormalization": _of_scale,
-    "SimplifiedLayerNormalization": _of_scale,
-}
-_RULES: Mapping[tuple[str, str], _Rule] = {
-    **{("com.microsoft", kind): rule for kind, rule in _OWN.items()},
-    **{("com.microsoft.nchwc", kind): rule for kind, rule in _BLOCKED.items()},
-    **{("", kind): rule for kind, rule in _INTERNAL.items()},
+# By the names that rows of `operators.TABLE` give them.
+_RULES: Mapping[str, _Rule] = {
+    "attention": _attention(4, 0),
+    "blocks_product": _blocks_product,
+    "concatenate": _concatenate,
+    "embed": _embed,
+    "gather_blocks": _gather_blocks,
+    "gather_points": _gather_points,
+    "group_query": _group_query,
+    "multi_head": _multi_head,
+    "of_scale": _of_scale,
+    "quantize": _quantize,
+    "quantized_attention": _attention(8, 3),
+    "quantized_lstm": _quantized_lstm,
+    "reorder_input": _reorder_input,
+    "reorder_output": _reorder_output,
+    "same": lambda call: [Value(*call.need(0))],
+    "skip_normalize": _skip_normalize,
+    "upsample": _upsample,
+    "with_bias": _with_bias,
 }

@@ -22,15 +22,15 @@ from memplan.runtimes.onnx.read.protos import (
     known_shape,
     number,
     numbers,
+    row_of,
     subgraphs,
     types_in,
 )
 from memplan.runtimes.onnx.read.shapes_arithmetic import FAR, Constants
 
-__all__ = ["POOLS", "amend", "pool_axis"]
+__all__ = ["amend", "pool_axis"]
 
 _FLOAT, _INT64 = 1, 7  # of TensorProto.DataType
-POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 
 
 def pool_axis(
@@ -86,23 +86,23 @@ def _amend_node(
     result: tuple[int, ...] | None,
     constants: Constants,
 ) -> bool:
-    shape = shapes[0] if shapes else None
-    if shape is not None and node.op_type in POOLS:
-        return _set_result(node, shape, result, _find_pooled(node, shape))
-    if shape is not None and node.op_type == "ConvTranspose":
-        return _set_result(node, shape, result, _find_spread(node, shapes))
-    if node.op_type == "Squeeze" and len(shapes) > 1 and shapes[1] == (0,):
+    shape, rule = shapes[0] if shapes else None, row_of(node).amends
+    if rule == "squeeze" and len(shapes) > 1 and shapes[1] == (0,):
         del node.input[1:]  # no axes are all axes of one element
         return True
-    if node.op_type == "Squeeze" and any(a.name == "axes" and not a.ints for a in node.attribute):
+    if rule == "squeeze" and any(a.name == "axes" and not a.ints for a in node.attribute):
         _set(node, "axes")
         return True
-    if node.op_type == "Slice":
+    if rule == "slice":
         begins = shape is not None and _begin_inside(node, shape)
         return begins or _sort_axes(node) or _reach_first(node, constants)
-    if shape is not None and node.op_type == "Upsample":
-        return _raise_scales(node, shape, constants)
-    return False
+    if shape is None:
+        return False
+    if rule == "pool":
+        return _set_result(node, shape, result, _find_pooled(node, shape))
+    if rule == "spread":
+        return _set_result(node, shape, result, _find_spread(node, shapes))
+    return rule == "upsample" and _raise_scales(node, shape, constants)
 
 
 def _find_pooled(node: Any, shape: tuple[int, ...]) -> list[int]:
@@ -161,7 +161,7 @@ def _set_result(
     if result is not None and result[2:] == tuple(made):
         return False
     pairs = list(zip(shape[2:], made, strict=True))
-    if node.op_type == "ConvTranspose":
+    if row_of(node).amends == "spread":
         pairs = [(after, size) for size, after in pairs]
     _set(node, "kernel_shape", [max(1, size - after + 1) for size, after in pairs])
     _set(node, "pads", [0] * len(made) + [max(0, after - size) for size, after in pairs])

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memplan.runtimes.onnx.read.protos import (
-    is_standard,
     known_shape,
     number,
     numbers,
+    row_of,
     subgraphs,
     types_of,
 )
@@ -94,7 +94,7 @@ _Rule = Callable[[DataCall], Sequence[_Sizes]]
 
 def sizes_of(call: DataCall) -> Sequence[_Sizes]:
     """Return what is known of the sizes of an operator's outputs, in order; nothing if nothing."""
-    rule = _RULES.get(call.node.op_type) if is_standard(call.node) else None
+    rule = _RULES.get(row_of(call.node).sizes)
     try:
         return () if rule is None else rule(call)
     except (ArithmeticError, LookupError, TypeError, ValueError):  # the inference says what is bad
@@ -293,36 +293,32 @@ def _short_transform(call: DataCall) -> Sequence[_Sizes]:
     return [[Size(call.shape(0)[0]), _OPEN, sides, Size(2)]]
 
 
-_WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
-_REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
+# By the names that rows of `operators.TABLE` give them.
 _RULES: dict[str, _Rule] = {
-    **{f"Reduce{kind}": _reduce for kind in _REDUCTIONS.split()},
-    "AffineGrid": lambda call: [[*_all_open(call.count(1) - 1), Size(call.count(1) - 2)]],
-    "CenterCropPad": _along(99),
-    "Compress": _compress,
-    "ConstantOfShape": lambda call: [[call.element(0, at) for at in range(call.count(0))]],
-    "DFT": _transform,
-    "Expand": _expand,
-    "If": _branch,
-    "Loop": _loop,
-    "MaxUnpool": lambda call: [_open_along(call.shape(0), range(2, len(call.shape(0))))],
-    "MelWeightMatrix": lambda call: [[_OPEN, _OPEN]],
-    "NonMaxSuppression": _suppress,
-    "NonZero": _nonzero,
-    "OneHot": _one_hot,
-    "Pad": _along(3),
-    "Reshape": _reshape,
-    "Resize": _along(99),
-    "STFT": _short_transform,
-    "Slice": _slice,
-    "Split": lambda call: (
+    "any": _along(99),
+    "branch": _branch,
+    "compress": _compress,
+    "element": lambda call: [[call.element(0)]],
+    "elements": lambda call: [[call.element(0, at) for at in range(call.count(0))]],
+    "expand": _expand,
+    "grid": lambda call: [[*_all_open(call.count(1) - 1), Size(call.count(1) - 2)]],
+    "loop": _loop,
+    "matrix": lambda call: [[_OPEN, _OPEN]],
+    "nonzero": _nonzero,
+    "one_hot": _one_hot,
+    "pad": _along(3),
+    "pictures": lambda call: [_open_along(call.shape(0), range(2, len(call.shape(0))))],
+    "reduce": _reduce,
+    "reshape": _reshape,
+    "short_transform": _short_transform,
+    "slice": _slice,
+    "split": lambda call: (
         [_open_along(call.shape(0), [call.number("axis", 0)])] * len(call.node.output)
     ),
-    "Squeeze": _squeeze,
-    "Tile": _along(99),
-    "TopK": _top,
-    "Unique": _unique,
-    "Unsqueeze": lambda call: [_all_open(len(call.shape(0)) + call.count(1))],
-    "Upsample": _along(99),
-    **dict.fromkeys(_WINDOWS, lambda call: [[call.element(0)]]),
+    "squeeze": _squeeze,
+    "suppress": _suppress,
+    "top": _top,
+    "transform": _transform,
+    "unique": _unique,
+    "unsqueeze": lambda call: [_all_open(len(call.shape(0)) + call.count(1))],
 }

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from memplan.runtimes.onnx.read.protos import (
     has_subgraphs,
-    is_standard,
     number,
     numbers,
+    row_of,
     tensor_type,
     types_in,
 )
@@ -28,15 +28,6 @@ from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
 __all__ = ["Formulas"]
 
 _Shape = tuple[int, ...]
-
-_BROADCAST: Final = frozenset(
-    {
-        *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div"),
-        *("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"),
-        *("Mean", "Min", "Mod", "Mul", "Or", "PRelu"),
-        *("Pow", "Sub", "Sum", "Where", "Xor"),
-    }
-)
 
 
 class Formulas:
@@ -73,7 +64,7 @@ class Formulas:
         self, node: Any, at: int, shape: Sequence[int | str], found: Mapping[str, int]
     ) -> _Shape:
         """Return the sizes of a result by the rule of its operator."""
-        rule = _RULES.get(node.op_type) if is_standard(node) else None
+        rule = _RULES.get(row_of(node).formula)
         if rule is None or at:
             raise LookupError(node.op_type)
         inputs = [
@@ -118,10 +109,17 @@ class _Call:
         return [((size - 1) * gap + 1, step, a, b) for size, step, gap, a, b in sides]
 
 
-def _slide(call: _Call) -> _Shape:
-    """Return the results of windows; the channels are those of the weights, or of the input."""
+def _convolve(call: _Call) -> _Shape:
+    return _slide(call, call.inputs[1][0])
+
+
+def _pool(call: _Call) -> _Shape:
+    return _slide(call, call.inputs[0][1])
+
+
+def _slide(call: _Call, channels: int) -> _Shape:
+    """Return the results of windows."""
     first = call.inputs[0]
-    channels = call.inputs[1][0] if call.node.op_type == "Conv" else first[1]
     made = []
     for size, (reach, step, before, after) in zip(first[2:], call.windows(), strict=True):
         room = size + before + after - reach
@@ -181,11 +179,13 @@ def _flatten(call: _Call) -> _Shape:
     return prod(first[:axis]), prod(first[axis:])
 
 
-_RULES: Final[Mapping[str, Callable[[_Call], _Shape]]] = {
-    **dict.fromkeys(_BROADCAST, _broadcast),
-    **dict.fromkeys(("AveragePool", "Conv", "LpPool", "MaxPool"), _slide),
-    "Concat": _concat,
-    "ConvTranspose": _spread,
-    "Flatten": _flatten,
-    "Reshape": _reshape,
+# By the names that rows of `operators.TABLE` give them.
+_RULES: Final[dict[str, Callable[[_Call], _Shape]]] = {
+    "broadcast": _broadcast,
+    "concatenate": _concat,
+    "convolve": _convolve,
+    "flatten": _flatten,
+    "pool": _pool,
+    "reshape": _reshape,
+    "spread": _spread,
 }

@@ -20,9 +20,8 @@ from memplan.programs.graph.pictures import Shifted, Spread, Window
 from memplan.programs.sources import Loaded
 from memplan.programs.sources.options import Options
 from memplan.runtimes.bands import find_rules, find_slices, label_part
+from memplan.runtimes.onnx.operators import NCHWC
 from memplan.runtimes.onnx.read import read_bytes
-from memplan.runtimes.onnx.read.fused import NCHWC
-from memplan.runtimes.onnx.read.graph_memory import SHAPE_ONLY
 from memplan.runtimes.onnx.read.graph_pictures import (
     RANK,
     NodeCall,
@@ -30,7 +29,7 @@ from memplan.runtimes.onnx.read.graph_pictures import (
     gives_sizes,
     read_attributes,
 )
-from memplan.runtimes.onnx.read.protos import add_weight, opsets_of, subgraphs
+from memplan.runtimes.onnx.read.protos import add_weight, opsets_of, row_of, subgraphs
 from memplan.runtimes.onnx.read.read_names import sort_operators
 from memplan.runtimes.onnx.read.shapes_arithmetic import Constants
 
@@ -135,7 +134,7 @@ class _Writer:
 
     def _folded(self, node: Any) -> list[tuple[Any, bool]]:
         """Return a node that is done before the run; the shape of a picture becomes a constant."""
-        if node.op_type not in SHAPE_ONLY or node.input[0] not in self._parted:
+        if not row_of(node).asks_shape or node.input[0] not in self._parted:
             return [(node, True)]
         tensor = self._cut.uncut.graph.tensors[self._parted[node.input[0]]]
         assert tensor.shape is not None

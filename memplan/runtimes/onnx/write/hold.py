@@ -21,14 +21,14 @@ from typing import Any, Final
 
 from memplan.base.extras import require
 from memplan.programs.graph import Graph, Kind, lay_out
-from memplan.runtimes.onnx.read.fused import NCHWC
-from memplan.runtimes.onnx.read.graph_memory import RANDOM, VIEWS
+from memplan.runtimes.onnx.operators import NCHWC
 from memplan.runtimes.onnx.read.graph_order import walk_back
 from memplan.runtimes.onnx.read.protos import (
     add_weight,
     element_of,
     is_standard,
     opsets_of,
+    row_of,
     subgraphs,
 )
 
@@ -86,7 +86,7 @@ class _Holder:
         self._large = [
             at
             for at, node in enumerate(self._nodes)
-            if node.op_type not in VIEWS and self._count_bytes(node) > least
+            if not row_of(node).is_view and self._count_bytes(node) > least
         ]
 
     def hold(self) -> None:
@@ -116,7 +116,7 @@ class _Holder:
             attributes = tuple(sorted(one.SerializeToString() for one in node.attribute))
             inputs = tuple(same.get(name, name) for name in node.input)
             key = (node.domain, node.op_type, attributes, inputs)
-            if node.op_type in RANDOM or at == seen.setdefault(key, at):
+            if row_of(node).shared or at == seen.setdefault(key, at):
                 continue
             if not self._wait(at, at):
                 first = self._nodes[seen[key]]

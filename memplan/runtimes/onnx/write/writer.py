@@ -42,9 +42,9 @@ from memplan.runtimes.onnx.measure import (
     measure_difference,
     measure_file,
 )
+from memplan.runtimes.onnx.operators import NCHWC, find_row
 from memplan.runtimes.onnx.read import read, read_bytes
-from memplan.runtimes.onnx.read.fused import NCHWC, Fused, fuse
-from memplan.runtimes.onnx.read.graph_memory import IN_RUNTIME
+from memplan.runtimes.onnx.read.fused import Fused, fuse
 from memplan.runtimes.onnx.write.again import write_again
 from memplan.runtimes.onnx.write.bands import write_bands
 from memplan.runtimes.onnx.write.hold import hold
@@ -163,7 +163,8 @@ class OnnxFile(Writer):
         graph = loaded.graph
         assert graph is not None, "it is a model"
         operators = tuple(
-            one if one.type in IN_RUNTIME else replace(one, in_place=()) for one in graph.operators
+            one if find_row(one.type).in_runtime else replace(one, in_place=())
+            for one in graph.operators
         )
         made = of_graph(graph.changed(operators=operators), in_place=loaded.in_place)
         return replace(made, notes=loaded.notes)
