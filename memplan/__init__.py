@@ -14,12 +14,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from memplan.base.drawing import install_artist as _install_artist
+
 if TYPE_CHECKING:
     from memplan.analysis.compare import compare
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
     from memplan.answer import Answer, Axis, Part, Step
     from memplan.ask import Machine, check_answer, load_answer, plan, save_answer
+    from memplan.base.drawing import Artist as _Artist
     from memplan.base.errors import (
         FormatError,
         InfeasibleError,
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
         verify_recompute,
     )
     from memplan.levers.rewrite.waits import Waits, plan_waits
-    from memplan.machine.apart import Apart, plan_apart
+    from memplan.machine.apart import plan_apart
     from memplan.machine.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
     from memplan.machine.repack.repacker import Repacker
     from memplan.machine.repack.selection import Selection, pack_most_valuable
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from memplan.scenarios.paths import plan_paths
     from memplan.scenarios.together import Together, plan_together
     from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
+    from memplan.solvers.apart import Apart
     from memplan.solvers.planning import Planned, plan_model
 
     __version__: str
@@ -145,7 +149,7 @@ _HOMES = {
     "load_answer": "memplan.ask",
     "save_answer": "memplan.ask",
     "plan": "memplan.ask",
-    "Apart": "memplan.machine.apart",
+    "Apart": "memplan.solvers.apart",
     "plan_apart": "memplan.machine.apart",
     "Waits": "memplan.levers.rewrite.waits",
     "plan_waits": "memplan.levers.rewrite.waits",
@@ -221,6 +225,15 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _find_artist() -> _Artist:
+    from memplan.view import artist
+
+    return artist
+
+
+_install_artist(_find_artist)
 
 
 def __dir__() -> list[str]:

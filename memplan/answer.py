@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memplan.base.drawing import Reported
 from memplan.base.errors import InfeasibleError, NoPlanError, PlanError, quoted
 from memplan.base.notes import Note
 from memplan.problem import Problem
@@ -126,7 +127,7 @@ class Step:
 
 
 @dataclass(frozen=True, repr=False)
-class Answer:
+class Answer(Reported):
     """Where everything lies, how good that is, and what was done for it.
 
     Attributes
@@ -157,6 +158,8 @@ class Answer:
     question
         What was asked: the machine and the scenario, as `memplan.save_answer` writes them.
     """
+
+    _report = "answer"
 
     parts: tuple[Part, ...]
     axes: tuple[Axis, ...]
@@ -306,16 +309,6 @@ class Answer:
             "notes": [asdict(note) for note in self.notes],
             "seconds": round(self.seconds, 6),
         }
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_answer(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
 
     def plot(self, *, width: float | None = None, load: bool = False) -> Figure:
         """Draw the plan of an answer with one part; see `memplan.Plan.plot`."""

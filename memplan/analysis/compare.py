@@ -15,6 +15,7 @@ from typing import Any
 
 from memplan.analysis.matching import Names, match_rows
 from memplan.analysis.sides import Side, Subject, make_subject, reorder
+from memplan.base.drawing import Reported
 from memplan.base.notes import Note
 from memplan.problem import Asked
 from memplan.problem.columns import NONE
@@ -59,7 +60,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Reported):
     """The differences between two sides. All lists have the most bytes first, ties by id.
 
     Attributes
@@ -83,6 +84,8 @@ class Comparison:
         Whether Ctrl-C ended the searches for plans; the best so far are compared.
     """
 
+    _report = "comparison"
+
     before: Side
     after: Side
     added: tuple[Match, ...]
@@ -94,16 +97,6 @@ class Comparison:
     left: tuple[Match, ...]
     shares_nothing: bool
     interrupted: bool = False
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_comparison(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
 
     @property
     def notes(self) -> tuple[Note, ...]:

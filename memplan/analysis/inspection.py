@@ -11,6 +11,7 @@ from memplan import solvers
 from memplan.analysis.explain import DEFAULT_NODES, Explanation, explain
 from memplan.analysis.orders import try_less, try_orders
 from memplan.analysis.savings import Change, Savings, Worst, savings
+from memplan.base.drawing import Reported
 from memplan.base.errors import MemplanError, ProblemError
 from memplan.levers.rewrite import Recomputed, Reordered
 from memplan.levers.rewrite.again import Limits
@@ -65,7 +66,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, eq=False)
-class Inspection:
+class Inspection(Reported):
     """The results of an inspection of a problem.
 
     Attributes
@@ -101,6 +102,8 @@ class Inspection:
         Whether Ctrl-C ended the searches; what they had is the answer.
     """
 
+    _report = "inspection"
+
     loaded: Loaded
     figures: tuple[Figure, ...]
     bound: Bound
@@ -113,16 +116,6 @@ class Inspection:
     less: Recomputed | Limits | None = None
     outside: Assigned | None = None
     interrupted: bool = False
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_inspection(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
 
     @property
     def lower_bound(self) -> int:

@@ -12,12 +12,12 @@ from typing import Any
 from memplan.answer import Claim
 from memplan.levers.rewrite import Recomputed, Reordered
 from memplan.levers.rewrite.waits import Waits
-from memplan.machine.apart import Apart
 from memplan.machine.memories import Assigned, Blocks
 from memplan.machine.memories.copies import list_copies
 from memplan.machine.memories.memory import as_number
 from memplan.scenarios.envelope import Envelope
 from memplan.scenarios.together import Together
+from memplan.solvers.apart import Apart
 
 __all__ = ["list_facts", "summarise_assigned", "summarise_change", "summarise_envelope"]
 

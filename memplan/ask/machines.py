@@ -16,7 +16,6 @@ from memplan.ask.scenarios import Joint
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
 from memplan.base.notes import Note
 from memplan.machine.apart.penalties import Penalties, may_share, read_penalties, take_penalties
-from memplan.machine.apart.planning import search as place_apart
 from memplan.machine.memories import Memory
 from memplan.machine.memories.accesses import Times
 from memplan.machine.memories.assigning import place as place_in_memories
@@ -24,6 +23,7 @@ from memplan.machine.memories.blocks import place_blocks
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.scenarios.together import Together
+from memplan.solvers.apart import search as place_apart
 from memplan.solvers.planning import SharedBudget, leave_to_referee
 from memplan.solvers.refereed import find_plan
 
@@ -79,7 +79,7 @@ class Machine:
         same.
     penalties
         By pair of buffers: what it costs if they share addresses; or a file of them. See
-        `memplan.machine.apart.plan_apart`. The buffers of several programs are "program/buffer".
+        `memplan.plan_apart`. The buffers of several programs are "program/buffer".
     allowed, apart, reads, residency
         See `memplan.machine.memories.assign`.
     reserved

@@ -48,8 +48,8 @@ def show(
 ) -> None:
     """Say what was written, what it needs, and what was assumed."""
     from memplan.base.errors import listed
-    from memplan.runtimes.tflm.read.boards import tell_unknown
     from memplan.view.units import exact, plural
+    from memplan.view.words.parts import tell_unknown
 
     plan = chosen.plan
     output.tell_written(*outputs)

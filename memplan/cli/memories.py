@@ -93,7 +93,7 @@ def note_kept(input: str, board: Board) -> Note:
 
     from memplan.base.notes import Code, Note
     from memplan.runtimes.tflm.arena import find_beside
-    from memplan.runtimes.tflm.read.boards import tell_unknown
+    from memplan.view.words.parts import tell_unknown
 
     beside = find_beside(Path(input), board)
     text = (

@@ -90,8 +90,8 @@ def show_loads(
 
 def summarise(found: Reordered) -> dict[str, Any]:
     """Return what orders need, for scripts; amounts are in bytes."""
-    from memplan.analysis.orders import cut_of
     from memplan.ask.facts import summarise_change
+    from memplan.levers.rewrite.moves import cut_of
 
     facts, cut = summarise_change(found), cut_of(found)
     facts.pop("runs")
@@ -100,7 +100,7 @@ def summarise(found: Reordered) -> dict[str, Any]:
 
 
 def _summary(found: Reordered) -> dict[str, Any]:
-    from memplan.analysis.orders import explain_moves
+    from memplan.levers.rewrite.moves import explain_moves
 
     moves = explain_moves(found)
     return {

@@ -436,7 +436,7 @@ def _tell_beside(
 ) -> None:
     if not beside or not request.is_arena:
         return
-    from memplan.runtimes.tflm.read.boards import tell_unknown
+    from memplan.view.words.parts import tell_unknown
 
     sizes = zip(beside, names, strict=True)
     kept = ", ".join(f"{each.persistent:,} for {name}" for each, name in sizes)

@@ -18,7 +18,7 @@ __all__ = ["Waits"]
 
 
 class Waits(Lever):
-    """See the module, and `memplan.machine.apart.plan_waits`."""
+    """See the module, and `memplan.plan_waits`."""
 
     name = "waits"
     needs_goal = True

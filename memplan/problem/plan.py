@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from memplan.base.drawing import find_artist
 from memplan.base.errors import PlanError, ProblemError, quoted
 from memplan.problem import Asked, Problem, problem_of
 from memplan.problem.columns import MAX_BYTES, Column, int_column, whole_number
@@ -500,17 +501,16 @@ class Plan(Immutable):
         PlanError
             If the plan comes from a file, and no problem is given.
         """
-        from memplan.view import plot
-
         asked = self.problem if problem is None else problem_of(problem)
         if asked is None:
             raise PlanError("a plan from a file has no lifetimes to draw; call plot(problem)")
-        return plot.draw(asked, self, width=width, classes=classes, load=load)
+        drawn: Figure = find_artist().draw(
+            "plan", self, problem=asked, width=width, classes=classes, load=load
+        )
+        return drawn
 
     def _repr_html_(self) -> str:
-        from memplan.view import notebook
-
-        return notebook.of_plan(self)
+        return find_artist().write_html("plan", self)
 
 
 def gap(peak: int | None, lower_bound: int) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from memplan.base.drawing import find_artist
 from memplan.base.errors import ProblemError, quoted, shown
 from memplan.problem import checks, dialect, spans
 from memplan.problem.buffer import Buffer, Gap, Reserved
@@ -435,7 +436,7 @@ class Problem(Immutable):
         groups = f", {len(self.groups)} groups" if self.has_groups else ""
         return f"<Problem: {len(self)} buffers, max load {self.max_load}{conflicts}{groups}{limit}>"
 
-    # Drawings; their modules are imported on use because they need extras
+    # Drawings
 
     def plot(self, *, width: float | None = None) -> Figure:
         """Draw the load over time, with the capacity and the lower bound; extra `plot`.
@@ -445,14 +446,11 @@ class Problem(Immutable):
         width
             Millimetres; see `memplan.view.load_plot.draw`, also for what it raises.
         """
-        from memplan.view import load_plot
-
-        return load_plot.draw(self, width=width)
+        drawn: Figure = find_artist().draw("problem", self, width=width)
+        return drawn
 
     def _repr_html_(self) -> str:
-        from memplan.view import notebook
-
-        return notebook.of_problem(self)
+        return find_artist().write_html("problem", self)
 
     # Changed copies
 

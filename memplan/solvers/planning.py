@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memplan import solvers
+from memplan.base.drawing import find_artist
 from memplan.base.errors import GraphError, MemplanError, PlanError, ProblemError, quoted
 from memplan.base.notes import Code, Note
 from memplan.problem import Asked, Problem, problem_of
@@ -105,9 +106,7 @@ class Planned:
         return self.plan.plot(self.problem, width=width, classes=classes or None, load=load)
 
     def _repr_html_(self) -> str:
-        from memplan.view import notebook  # imported on use because it needs an extra
-
-        return notebook.of_planned(self)
+        return find_artist().write_html("planned", self)
 
 
 class PlanningInterrupted(Interrupted):

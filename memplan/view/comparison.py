@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from memplan.analysis.compare import Comparison, Match, Side
 from memplan.view.units import exact, human, lifetime, percent, plural
+
+if TYPE_CHECKING:
+    from memplan.analysis.compare import Comparison, Match, Side
 
 __all__ = ["Amount", "Cell", "Name", "Report", "Table", "make_report"]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memplan.scenarios.envelope import Envelope
 from memplan.view import paper, picture
 from memplan.view.classes import PALETTE
 from memplan.view.units import human
@@ -15,6 +14,8 @@ from memplan.view.words.envelope import choose_values, find_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from memplan.scenarios.envelope import Envelope
 
 __all__ = ["draw"]
 

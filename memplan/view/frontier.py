@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memplan.base.extras import require
-from memplan.levers.rewrite.bands import Frontier
 from memplan.view import paper, picture
 from memplan.view.words.bands import describe_regions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from memplan.levers.rewrite.bands import Frontier
 
 __all__ = ["draw", "html"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +18,14 @@ from memplan.problem.loads import Loads
 from memplan.problem.plan import Plan, gap_text
 from memplan.problem.spans import spans
 from memplan.programs.sources.loaded import Loaded
-from memplan.solvers.planning import Planned
 from memplan.view import relations
 from memplan.view.curve import column_loads
 from memplan.view.levels import find_levels, find_top
 from memplan.view.picture import offsets
 from memplan.view.units import exact, lifetime
+
+if TYPE_CHECKING:
+    from memplan.solvers.planning import Planned
 
 __all__ = ["of_loaded", "of_plan", "of_planned", "of_problem"]
 

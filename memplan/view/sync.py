@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.analysis.sync import CostOfSafety, Suggestion
 from memplan.programs.graph import Graph
 from memplan.view.units import exact, human, percent, plural
 from memplan.view.words.parts import make_name, unit_of
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.analysis.sync import CostOfSafety, Suggestion
 
 __all__ = ["cost_of_safety", "suggestions"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memplan.levers.pipeline import Tradeoff, TradeoffPoint
 from memplan.view import paper, picture
 from memplan.view.classes import PALETTE
 from memplan.view.units import human
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from memplan.levers.pipeline import Tradeoff, TradeoffPoint
 
 __all__ = ["GROUPS", "IMPOSSIBLE", "Shape", "draw", "group_of"]
 

@@ -14,10 +14,10 @@ from rich.console import Console
 
 import memplan.levers.rewrite
 from memplan.analysis import orders
-from memplan.analysis.orders import cut_of, explain_moves
 from memplan.base.errors import GraphError
 from memplan.cli import main
 from memplan.levers.rewrite import Reordered, reorder
+from memplan.levers.rewrite.moves import cut_of, explain_moves
 from memplan.problem.plan import Status
 from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan.programs.sources import load

@@ -32,14 +32,6 @@ def rules(heading: str) -> dict[str, frozenset[str]]:
 MAY_IMPORT = rules("room")
 LAB_MAY_IMPORT = rules("room of the laboratory")
 
-# Problems, plans and what files are read as draw themselves in notebooks: what draws is imported by
-# the methods that do.
-DRAWN_BY = (
-    *("problem/problem.py", "problem/plan.py", "answer.py", "solvers/planning.py"),
-    *("programs/sources/loaded.py", "levers/pipeline/arranged.py", "levers/pipeline/tradeoffs.py"),
-    *("scenarios/envelope/planning.py", "analysis/inspection.py", "analysis/compare.py"),
-)
-
 HEAVY = (
     *("typer", "rich", "matplotlib", "pyarrow", "psutil", "omnimalloc", "pandas", "polars"),
     *("highspy", "ortools", "lightgbm", "bokeh", "dask", "distributed", "timm", "transformers"),
@@ -68,9 +60,8 @@ def test_a_room_imports_only_what_it_may(file: Path) -> None:
     """Tests every file against the table."""
     room = room_of(file)
     assert room in MAY_IMPORT, f"{room} has no row in docs/architecture.md"
-    drawn = {"view"} if file.relative_to(PACKAGE).as_posix() in DRAWN_BY else set()
     public = {*memplan.__all__} if room == "extensions" else set()
-    assert rooms_imported(file) - public <= MAY_IMPORT[room] | {room} | drawn
+    assert rooms_imported(file) - public <= MAY_IMPORT[room] | {room}
     assert not rooms_imported(file, "memplan_lab")
 
 
@@ -110,13 +101,17 @@ def test_the_tables_allow_nothing_that_is_not_used() -> None:
         assert used.keys() - {"__init__"} <= table.keys()
 
 
-@pytest.mark.parametrize("file", DRAWN_BY)
-def test_what_draws_is_imported_by_the_methods_that_do(file: str) -> None:
-    """Tests that the one exception to the table is never at the top of a file."""
-    top = ast.parse((PACKAGE / file).read_text()).body
-    modules = [node.module or "" for node in top if isinstance(node, ast.ImportFrom)]
-    assert [module for module in modules if module.startswith("memplan.")]  # these are the imports
-    assert not [module for module in modules if module.startswith("memplan.view")]
+def test_rooms_stand_on_few_floors_without_a_circle() -> None:
+    """Tests that no rooms import each other on whatever way, also inside of functions."""
+    found = structure.python_structure(PACKAGE)
+    assert found.cycles == []
+    assert (found.rooms <= 20, found.floors <= 8, found.count <= 110) == (True, True, True)
+
+
+def test_one_place_installs_what_draws() -> None:
+    """Tests that a lower room reaches a higher one only through `memplan.base.drawing`."""
+    installs = [file for file in files() if "install_artist" in file.read_text()]
+    assert installs == [PACKAGE / "__init__.py", PACKAGE / "base" / "drawing.py"]
 
 
 # What extensions import beside `memplan` itself (docs/extending.md): of these rooms and modules no

@@ -63,7 +63,6 @@ BELOW = {
         "cli.memories.put_into",
         "problem.formats.save",
     ),
-    "runtimes.tflm.read.boards.tell_unknown",
     "problem.formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),
     *(

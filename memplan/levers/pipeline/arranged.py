@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from memplan.answer import Step
+from memplan.base.drawing import Reported
 from memplan.base.errors import CapacityError, MemplanError
 from memplan.base.notes import Note
 from memplan.levers.rewrite import Recomputed, Reordered, find_floor
@@ -38,7 +39,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Arranged:
+class Arranged(Reported):
     """A program after the rewrites, with its verified plan, and what they brought and cost.
 
     Attributes
@@ -72,6 +73,8 @@ class Arranged:
         The largest difference of the outputs of bands that were left out for it; see `arrange`.
     """
 
+    _report = "arranged"
+
     name: str
     given: Variant
     plain: Draft
@@ -98,16 +101,6 @@ class Arranged:
         if self.interrupted:
             raise PlanningInterrupted(self.planned)
         return self
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_arranged(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
 
     @property
     def planned(self) -> Planned:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from memplan.base.drawing import Reported
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Note
 from memplan.levers import Aim, Plain, graph_of
@@ -87,7 +88,7 @@ class TradeoffPoint:
 
 
 @dataclass(frozen=True)
-class Tradeoff:
+class Tradeoff(Reported):
     """What less memory costs in more work, and what is proved of that.
 
     Attributes
@@ -117,6 +118,8 @@ class Tradeoff:
         Wall time.
     """
 
+    _report = "tradeoff"
+
     given: Draft
     points: tuple[TradeoffPoint, ...]
     limits: tuple[Limits, ...]
@@ -144,16 +147,6 @@ class Tradeoff:
     def share_of(self, cost: int) -> float:
         """Return a cost as a share of that of running every operator once."""
         return cost / self.plain if self.plain else 0.0
-
-    def __str__(self) -> str:
-        from memplan.view import reports  # imported on use because it needs Rich
-
-        return reports.of_tradeoff(self)
-
-    def _repr_html_(self) -> str:
-        from memplan.view import reports
-
-        return reports.render_html(str(self))
 
 
 def tradeoff(

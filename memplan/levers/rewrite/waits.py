@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memplan.base.errors import MemplanError
-from memplan.machine.apart.penalties import Pairs
-from memplan.machine.apart.planning import Apart, search
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.programs.graph import Layout
@@ -25,6 +23,7 @@ from memplan.programs.graph.sync import Freedom, find_users, measure_freedom, sy
 from memplan.programs.sources import Loaded, lay_out_again, of_graph
 from memplan.programs.sources.loaded import explain_bare
 from memplan.referee import verify
+from memplan.solvers.apart import Apart, Pairs, search
 from memplan.solvers.planning import load_model
 from memplan.solvers.stopping import stoppable
 

@@ -1,6 +1,6 @@
 """Plans in which sharing addresses costs: least penalty within a capacity."""
 
 from memplan.machine.apart.penalties import Penalties
-from memplan.machine.apart.planning import Apart, plan_apart
+from memplan.machine.apart.planning import plan_apart
 
-__all__ = ["Apart", "Penalties", "plan_apart"]
+__all__ = ["Penalties", "plan_apart"]

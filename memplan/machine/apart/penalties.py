@@ -6,31 +6,23 @@ import csv
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from memplan.base.errors import FormatError, MemplanError, ProblemError, quoted, shown, suggest
 from memplan.base.files import read_text
 from memplan.problem import Problem
-from memplan.problem.columns import Column
 from memplan.problem.spans import Spans, spans
+from memplan.solvers.apart import Pairs
 
-__all__ = ["Pairs", "Penalties", "may_share", "read_penalties", "take_penalties"]
+__all__ = ["Penalties", "may_share", "read_penalties", "take_penalties"]
 
 Penalties = str | os.PathLike[str] | Mapping[tuple[str, str], int]
 """A file in CSV with the columns `first,second,cost`, or the same as a mapping."""
 
 _HEAD: Final = ["first", "second", "cost"]
 _TOTAL: Final = 1 << 53  # of all costs
-
-
-class Pairs(NamedTuple):
-    """What pairs of rows cost that share addresses; columns of shape (p,), `int64`."""
-
-    first: Column
-    second: Column
-    cost: Column
 
 
 def take_penalties(problem: Problem, penalties: Penalties) -> Pairs:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from memplan.base.drawing import find_artist
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code, Note
 from memplan.problem import Problem
@@ -215,16 +216,14 @@ class Loaded:
         count = f"{self.tensors} tensors, {len(self.problem)} buffers"
         return f"<Loaded: {self.source}, {count}, {len(self.notes)} notes>"
 
-    # Drawings; their modules are imported on use because they need extras
+    # Drawings
 
     def plot(self, *, width: float | None = None) -> Drawing:
         """Draw the load over time; extra `plot`. See `memplan.Problem.plot`."""
         return self.problem.plot(width=width)
 
     def _repr_html_(self) -> str:
-        from memplan.view import notebook
-
-        return notebook.of_loaded(self)
+        return find_artist().write_html("loaded", self)
 
 
 def note_limit(limit: int) -> Note:

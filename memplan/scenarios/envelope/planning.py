@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from memplan.base.drawing import find_artist
 from memplan.base.errors import NoPlanError
 from memplan.base.notes import Note
 from memplan.problem import Problem
@@ -170,9 +171,8 @@ class Envelope(Immutable):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from memplan.view import envelope  # imported on use because it needs an extra
-
-        return envelope.draw(self, width=width)
+        drawn: Figure = find_artist().draw("envelope", self, width=width)
+        return drawn
 
     def verify(self) -> None:
         """Check all sizes, and the plan for all of them, with the referee again.

@@ -6,7 +6,6 @@ import html as text
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memplan.levers.pipeline import Tradeoff
 from memplan.view.page.data import format_json
 from memplan.view.page.figures import check_bokeh, renumber, scripts, style_axes
 from memplan.view.page.markup import list_notes, make_page
@@ -16,6 +15,8 @@ from memplan.view.words.tradeoff import Row, list_gains, list_known, list_rows, 
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure  # noqa: N812
+
+    from memplan.levers.pipeline import Tradeoff
 
 __all__ = ["html"]
 

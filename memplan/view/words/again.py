@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.levers.rewrite import Recomputed, Reordered
-from memplan.levers.rewrite.again import Limits
 from memplan.problem.plan import Status
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import (
@@ -21,6 +21,9 @@ from memplan.view.words.parts import (
     make_table,
     quote_name,
 )
+
+if TYPE_CHECKING:
+    from memplan.levers.rewrite.again import Limits
 
 __all__ = ["describe_less", "describe_re_runs", "describe_recomputed", "find_least", "list_lever"]
 

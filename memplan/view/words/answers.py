@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.answer import Answer, Axis, Claim
-from memplan.machine.apart import Apart
 from memplan.machine.memories import Assigned, Blocks
 from memplan.problem.plan import Status
 from memplan.scenarios.envelope import Envelope
 from memplan.scenarios.together import Together
+from memplan.solvers.apart import Apart
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.apart import describe_apart
 from memplan.view.words.assigned import describe_assigned
@@ -27,6 +26,9 @@ from memplan.view.words.parts import (
     render_notes,
 )
 from memplan.view.words.together import describe_together
+
+if TYPE_CHECKING:
+    from memplan.answer import Answer, Axis, Claim
 
 __all__ = ["describe_answer"]
 

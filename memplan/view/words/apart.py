@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.base.errors import listed
-from memplan.levers.rewrite.waits import Waits
-from memplan.machine.apart import Apart
 from memplan.problem.plan import Status
 from memplan.programs.graph import Graph
 from memplan.view.units import exact, plural, seconds
 from memplan.view.words.parts import list_facts, make_name, make_table
+
+if TYPE_CHECKING:
+    from memplan.levers.rewrite.waits import Waits
+    from memplan.solvers.apart import Apart
 
 __all__ = ["describe_apart"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.base.errors import listed
-from memplan.machine.memories import Assigned, Memory
 from memplan.machine.memories.copies import list_copies
 from memplan.machine.memories.memory import Cost, as_number
 from memplan.problem import Problem
@@ -21,6 +21,9 @@ from memplan.view.words.parts import (
     make_name,
     make_table,
 )
+
+if TYPE_CHECKING:
+    from memplan.machine.memories import Assigned, Memory
 
 __all__ = ["describe_assigned", "describe_valid", "tell_both"]
 

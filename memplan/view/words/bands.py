@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.levers.rewrite.bands import Frontier, Point, Region
 from memplan.programs.sources.loaded import Beside
 from memplan.view.units import exact, plural
 from memplan.view.words.bars import Bars
@@ -23,6 +23,9 @@ from memplan.view.words.parts import (
     unit_of,
 )
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.levers.rewrite.bands import Frontier, Point, Region
 
 __all__ = ["choose_points", "describe_frontier", "describe_regions"]
 

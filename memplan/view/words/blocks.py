@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.machine.memories import Blocks
 from memplan.view.units import exact, percent, seconds
 from memplan.view.words.parts import list_facts, make_table
+
+if TYPE_CHECKING:
+    from memplan.machine.memories import Blocks
 
 __all__ = ["describe_blocks"]
 

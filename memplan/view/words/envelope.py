@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.scenarios.envelope import Envelope
 from memplan.view.units import exact, human, percent, plural, seconds
 from memplan.view.words.parts import (
     Fact,
@@ -21,6 +21,9 @@ from memplan.view.words.parts import (
     render_notes,
     unit_of,
 )
+
+if TYPE_CHECKING:
+    from memplan.scenarios.envelope import Envelope
 
 __all__ = ["choose_values", "describe_envelope", "find_rows"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.analysis.explain import Explanation, SectionAtFault
 from memplan.problem import Problem
 from memplan.problem.loads import Held, Loads
 from memplan.programs.sources import Label
@@ -28,6 +28,9 @@ from memplan.view.words.parts import (
     make_name,
 )
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.analysis.explain import Explanation, SectionAtFault
 
 __all__ = ["explanation"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.base.notes import Code
-from memplan.levers.pipeline import Arranged, Step
-from memplan.machine.memories import Memory
-from memplan.runtimes.fitting import FittedMemories
 from memplan.view.units import exact, percent
 from memplan.view.words.assigned import tell_both
 from memplan.view.words.bands import choose_points, describe_regions
@@ -26,6 +24,11 @@ from memplan.view.words.parts import (
     unit_of,
 )
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.levers.pipeline import Arranged, Step
+    from memplan.machine.memories import Memory
+    from memplan.runtimes.fitting import FittedMemories
 
 __all__ = ["describe_arranged", "describe_memories"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from memplan.machine.memories import Assigned
-from memplan.machine.memories.assigned import Price
 from memplan.view.units import exact
+
+if TYPE_CHECKING:
+    from memplan.machine.memories import Assigned
+    from memplan.machine.memories.assigned import Price
 
 __all__ = ["describe_outside", "save_by_more"]
 

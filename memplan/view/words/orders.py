@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.analysis.orders import Cut, Move, Moves, cut_of, explain_moves
-from memplan.levers.rewrite import Reordered
+from memplan.levers.rewrite.moves import Cut, Move, Moves, cut_of, explain_moves
 from memplan.problem.plan import Status
 from memplan.programs.sources.loaded import Beside
 from memplan.view.units import exact, percent, plural, seconds
@@ -25,6 +26,9 @@ from memplan.view.words.parts import (
     unit_of,
 )
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.levers.rewrite import Reordered
 
 __all__ = ["describe_order", "judge_order"]
 

@@ -8,13 +8,12 @@ import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from memplan.base.errors import quoted
+from memplan.base.errors import listed, quoted
 from memplan.base.notes import Note
 from memplan.problem import Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.problem.loads import Held
 from memplan.programs.sources.loaded import Beside, Figure, Label, Loaded
-from memplan.runtimes.tflm.read.boards import tell_unknown
 from memplan.view.units import exact, human, lifetime, percent
 from memplan.view.words.tables import (
     Cell,
@@ -48,6 +47,7 @@ __all__ = [
     "make_table",
     "quote_name",
     "render_notes",
+    "tell_unknown",
     "unit_of",
 ]
 
@@ -103,6 +103,12 @@ def list_beside(beside: Beside | None, name: str = "beside the plan") -> list[Fa
         return [(name, f"unknown: {beside.how}")]
     kept = f"{exact(beside.bytes)}: structs, quantization, state; {beside.how}"
     return [(name, f"{kept}{tell_unknown(beside.unknown)}")]
+
+
+def tell_unknown(types: Sequence[str]) -> str:
+    """Return the end of a sentence about what an arena has: what is not counted in it, if any."""
+    names = listed(types, quote=False)
+    return f", without what {names} needs there, which is unknown" if types else ""
 
 
 def describe_figure(figure: Figure) -> tuple[str, str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from memplan.analysis.inspection import Inspection, Refusal
 from memplan.problem import Problem
 from memplan.problem.loads import Loads
 from memplan.problem.plan import Status
@@ -39,6 +39,9 @@ from memplan.view.words.parts import (
 )
 from memplan.view.words.savings import describe_savings, list_missing
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.analysis.inspection import Inspection, Refusal
 
 __all__ = ["draw_loads", "inspection"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.analysis.inspection import Inspection, Trial
-from memplan.analysis.savings import Change, Savings
 from memplan.problem.columns import NONE
 from memplan.programs.graph.fusion import Fusion
 from memplan.view.units import human, lifetime, percent, plural
@@ -20,19 +19,24 @@ from memplan.view.words.parts import (
     quote_name,
 )
 
+if TYPE_CHECKING:
+    from memplan.analysis.inspection import Inspection, Trial
+    from memplan.analysis.savings import Change, Savings
+
 __all__ = ["describe_savings", "list_missing"]
 
+# By `Change`, in words.
 _COLUMNS = {
-    Change.HALVED: "halved",
-    Change.REMOVED: "removed or moved",
-    Change.RECOMPUTED: "recomputed",
-    Change.FUSED: "fused away",
+    "halved": "halved",
+    "removed": "removed or moved",
+    "recomputed": "recomputed",
+    "fused": "fused away",
 }
 _VERBS = {
-    Change.HALVED: "halving",
-    Change.REMOVED: "removing or moving",
-    Change.RECOMPUTED: "recomputing",
-    Change.FUSED: "fusing the operators around",
+    "halved": "halving",
+    "removed": "removing or moving",
+    "recomputed": "recomputing",
+    "fused": "fusing the operators around",
 }
 _NOT_KNOWN = " The file does not say whether a runtime or compiler can fuse them."
 _NAMES = 3  # of those that would do; the others are counted
@@ -43,7 +47,7 @@ def describe_savings(found: Inspection, most: int) -> RenderableType:
     savings = found.savings
     heading = Text("What the load would be if one of them were changed", style="bold")
     sentences = [Text(_describe_trial(found, trial)) for trial in found.trials]
-    if not any(savings.saved(change).any() for change in Change):
+    if not any(savings.saved(change).any() for change in savings.after):
         return Group(heading, Text(_explain_no_savings(savings)), *sentences)
     return Group(heading, _tabulate(savings, most), Text(), *sentences)
 
@@ -60,7 +64,7 @@ def _explain_no_savings(savings: Savings) -> str:
 
 
 def _tabulate(savings: Savings, most: int) -> RenderableType:
-    columns = [change for change in Change if (savings.after[change] != NONE).any()]
+    columns = [change for change in savings.after if (savings.after[change] != NONE).any()]
     made = make_table("buffer", *(_COLUMNS[change] for change in columns))
     for at, row in enumerate(savings.rows[:most].tolist()):
         cells = [_cell(savings, at, change) for change in columns]
@@ -86,18 +90,18 @@ def _describe_trial(found: Inspection, trial: Trial) -> str:
     )
     return (
         f"{change} the load falls by {human(saved)} ({share}): it is then greatest at {worst} with "
-        f"{human(trial.worst.load)}. {plan}{_NOT_KNOWN if trial.change is Change.FUSED else ''}"
+        f"{human(trial.worst.load)}. {plan}{_NOT_KNOWN * (trial.change == 'fused')}"
     )
 
 
 def _describe_change(found: Inspection, trial: Trial) -> str:
     ids = found.savings.problem.ids
     names, several = _join_names([ids[row] for row in trial.rows]), len(trial.rows) > 1
-    if trial.change is Change.HALVED:
+    if trial.change == "halved":
         return f"With {names} at half {'their sizes' if several else 'its size'}"
-    if trial.change is Change.REMOVED:
+    if trial.change == "removed":
         return f"Without {names}, or with {'them' if several else 'it'} in another memory,"
-    if trial.change is Change.FUSED:
+    if trial.change == "fused":
         fusions = found.savings.fusions_for(trial.rows)
         rows = [row for each in fusions for row in each.rows]
         freed = _join_names([ids[row] for row in rows])
@@ -156,10 +160,10 @@ def list_missing(found: Inspection) -> list[str]:
             "The load is within the capacity, but every plan leaves memory between buffers unused."
         ]
     ways = []
-    for change, verb in _VERBS.items():
+    for change in savings.after:
         ids = [savings.problem.ids[savings.rows[at]] for at in found.enough(change)]
         if ids:
-            ways.append(f"{verb} {_join_names(ids, 'or')}")
+            ways.append(f"{_VERBS[change]} {_join_names(ids, 'or')}")
     sentence = "No change to one buffer alone brings the load within the capacity."
     if ways:
         sentence = f"One of these alone brings the load within the capacity: {'; '.join(ways)}."
@@ -174,10 +178,10 @@ def _describe_fit(found: Inspection, trial: Trial) -> str:
     names = _join_names([found.savings.problem.ids[row] for row in trial.rows])
     verb = "is" if len(trial.rows) == 1 else "are"
     how = {
-        Change.HALVED: "halved",
-        Change.REMOVED: "removed or moved",
-        Change.RECOMPUTED: "recomputed",
-        Change.FUSED: "not stored because operators are fused",
+        "halved": "halved",
+        "removed": "removed or moved",
+        "recomputed": "recomputed",
+        "fused": "not stored because operators are fused",
     }
     return f"if {names} {verb} {how[trial.change]} ({human(trial.plan.peak)})"
 

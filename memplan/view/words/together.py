@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from memplan.problem.plan import Status
-from memplan.scenarios.together import Together
 from memplan.view.units import exact, percent, plural, seconds
 from memplan.view.words.parts import list_facts, make_name, make_table
+
+if TYPE_CHECKING:
+    from memplan.scenarios.together import Together
 
 __all__ = ["describe_together"]
 

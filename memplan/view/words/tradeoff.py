@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.levers.pipeline import Tradeoff, TradeoffPoint
-from memplan.levers.rewrite import Recomputed
 from memplan.view.units import exact, human, plural
 from memplan.view.words.bands import describe_regions
 from memplan.view.words.parts import (
@@ -24,6 +23,10 @@ from memplan.view.words.parts import (
     unit_of,
 )
 from memplan.view.words.tables import Column, FittedTable
+
+if TYPE_CHECKING:
+    from memplan.levers.pipeline import Tradeoff, TradeoffPoint
+    from memplan.levers.rewrite import Recomputed
 
 __all__ = [
     "Row",

@@ -18,7 +18,7 @@ from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo
 
 __all__ = [
     *("BOARDS", "CHIPS", "KERNELS", "Board"),
-    *("compute_sizes", "find_board", "put_on_board", "tell_unknown"),
+    *("compute_sizes", "find_board", "put_on_board"),
 ]
 
 
@@ -145,13 +145,6 @@ def put_on_board(model: Model, board: Board | None) -> tuple[Model, tuple[str, .
             operators.append(replace(operator, scratch=sizes or ()))
         subgraphs.append(replace(subgraph, operators=tuple(operators)))
     return replace(model, subgraphs=tuple(subgraphs)), tuple(sorted(unknown))
-
-
-def tell_unknown(types: Sequence[str]) -> str:
-    """Return the end of a sentence about what an arena has: what is not counted in it, if any."""
-    return f", without what {listed(types, quote=False)} needs there, which is unknown" * bool(
-        types
-    )
 
 
 def compute_sizes(
