@@ -106,7 +106,8 @@ def command(
     else:
         from memplan.view.words.fitting import describe_arranged
 
-        output.console().print(describe_arranged(found, written))
+        output.console().print(describe_arranged(found, has_output=out is not None))
+        output.tell_written(written)
     output.tell_interrupted(found.interrupted, "the best so far")
     if not found.fits:
         raise typer.Exit(output.INTERRUPTED if found.interrupted else output.INFEASIBLE)
@@ -148,7 +149,8 @@ def _fit_memories(
     else:
         from memplan.view.words.fitting import describe_memories
 
-        output.console().print(describe_memories(found, memories, [*files]))
+        output.console().print(describe_memories(found, memories, has_output=bool(files)))
+        output.tell_written(*files)
     output.tell_interrupted(found.interrupted, "the best so far")
 
 

@@ -65,6 +65,8 @@ def command(
         )
     answer = _find_answer(plan, [problem, *others])
     if answer is not None:
+        if plan is not None and os.path.isdir(plan):
+            _check_beside(plan, answer)
         _check_answer([problem, *others], answer, model, on)
         return
     if plan is not None and os.path.isdir(plan):
@@ -142,6 +144,35 @@ def _check_answer(
     output.line(f"valid: the answer for {plural(len(inputs), 'program')}, with all of its parts")
     for sentence in unproved:
         output.line(f"not checked: {sentence}")
+
+
+def _check_beside(folder: str, path: str) -> None:
+    """Check that a folder has the plan of each part of its answer; say what is wrong, exit with 1.
+
+    Each plan was made for a problem, by which its part is found.
+    """
+    from memplan.ask import load_answer
+    from memplan.problem import formats
+
+    left = {part.name: part.plan for part in load_answer(path)}
+    for name in sorted(os.listdir(folder)):
+        file = os.path.join(folder, name)
+        if not name.endswith(reading.PLAN_SUFFIX):
+            continue
+        lies = _find_places(formats.load_plan(file))
+        part = next((each for each, plan in left.items() if _find_places(plan) == lies), None)
+        if part is None:
+            output.message(f"{file}: it is not the plan of a part of {path}")
+            raise typer.Exit(output.INFEASIBLE)
+        del left[part]
+    if left:
+        output.message(f"{folder}: there is no plan of {next(iter(left))}, a part of {path}")
+        raise typer.Exit(output.INFEASIBLE)
+
+
+def _find_places(plan: Plan) -> tuple[str | None, dict[str, int]]:
+    """Return the problem of a plan, and where its buffers lie."""
+    return plan.fingerprint, {id: plan.offset(id) for id in plan.ids}
 
 
 def _load_plan(loaded: Loaded, path: str) -> tuple[Plan, Loaded]:

@@ -85,6 +85,5 @@ def _house_in_c(
     text = write_header(
         found.loaded or given.loaded, found, name=name, order=order, bands=given.cut
     )
-    return Housed(
-        found, {f"{name}.h": text.encode()}, "a header in C with an array for each memory"
-    )
+    how = "a header in C with an array for each memory"
+    return Housed(found, {f"{name}.h": text.encode()}, how, given.loaded.notes)

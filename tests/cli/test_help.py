@@ -137,23 +137,6 @@ def test_old_names_still_work(five: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "--stripes: the file cannot be read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "plan five.csv --json",
-        "inspect five.csv --json",
-        "compare five.csv five.csv --json",
-        "fit MODEL --json",
-        "order MODEL --json",
-        "bands MODEL --json",
-    ],
-)
-def test_json_says_its_version(five: str, capsys: pytest.CaptureFixture[str], line: str) -> None:
-    """Tests that every object for scripts says which version of its fields it has."""
-    assert main(line.replace("MODEL", str(MODELS / "mobile.tflite")).split()) == 0
-    assert json.loads(capsys.readouterr().out)["version"] == 1
-
-
 def test_convert_takes_its_output_in_both_ways(five: str) -> None:
     """Tests that the option writes what the argument does."""
     assert main(["convert", five, "a.json"]) == 0

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupts import ctrl_c, interrupt, raise_signal
 from small_programs import training_step
 
 import memplan as mp
@@ -24,7 +24,6 @@ from memplan.levers.rewrite import recompute, reorder
 from memplan.levers.rewrite.again import NoRunsError
 from memplan.problem.plan import Plan
 from memplan.programs.sources import of_graph
-from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes.fitting import fit_memories
 from memplan.solvers.stopping import is_stopped, stoppable
 
@@ -80,33 +79,6 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     "recompute": lambda: recompute(STEP, 1000),
 }
 SOLVES = sorted(QUESTIONS.keys() - {"apart", "order", "recompute"})
-
-
-@contextmanager
-def ctrl_c(at: int, send: Callable[[Plan], None]) -> Iterator[list[int]]:
-    """Call a function after so many calls of `solve`; yield their number."""
-    calls, solve = [0], solvers.solve
-
-    def counted(*given: Any, **search: Any) -> Plan:
-        calls[0] += 1
-        plan = solve(*given, **search)
-        if calls[0] == at:
-            send(plan)
-        return plan
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(solvers, "solve", counted)
-        yield calls
-
-
-def interrupt(plan: Plan) -> None:
-    """Do what `solve` does on Ctrl-C."""
-    raise mp.Interrupted(plan)
-
-
-def raise_signal(plan: Plan) -> None:
-    """Do what the keyboard does on Ctrl-C, while Python code runs."""
-    signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("send", [interrupt, raise_signal])
@@ -222,38 +194,11 @@ def test_another_thread_is_not_stopped() -> None:
     assert [each.interrupted for each in found] == [True, False, False]
 
 
-WORDS = {
-    "--memory": ("--memory", "sram=400", "--memory", "psram=1MiB"),
-    "--block-limit": ("--block-limit", "900"),
-    "MORE": ("two.json",),
-}
-
-
-@pytest.mark.parametrize("option", sorted(WORDS))
-def test_the_command_line_prints_the_plan(
-    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests the code, the words, JSON, and that the files are written."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("one.json", "two.json"):
-        Path(name).write_text(write_graph(STEP))
-    Path("plans").mkdir()
-    asked = ["plan", "one.json", *WORDS[option]]
-    with ctrl_c(1, interrupt):
-        assert main([*asked, "-o", "plans"]) == 0
-    assert "memplan: interrupted: " in capsys.readouterr().err
-    assert [*Path("plans").iterdir()]
-    with ctrl_c(1, interrupt):
-        assert main([*asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["interrupted"] is True
-
-
 @pytest.mark.parametrize(
     ("option", "interrupted"),
     [
-        *((option, False) for option in sorted(WORDS)),
-        ("--memory", True),
-        ("MORE", True),
+        *product(("--memory", "MORE"), (False, True)),
+        ("--block-limit", False),
     ],
 )
 def test_no_answer_is_unknown(

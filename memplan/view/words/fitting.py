@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 __all__ = ["describe_arranged", "describe_memories"]
 
 
-def describe_arranged(found: Arranged, out: str | None = None) -> RenderableType:
-    """Return the steps, what the runtime needs, if that fits, and the file that was written."""
+def describe_arranged(found: Arranged, *, has_output: bool = False) -> RenderableType:
+    """Return the steps, what the runtime needs, and if that fits."""
     parts: list[RenderableType] = [_tabulate(found), Text(), list_facts(_list_facts(found))]
     if found.capacity is None:
         parts += _list_points(found)
-    parts += [Text(), _judge(found, out)]
+    parts += [Text(), _judge(found, has_output=has_output)]
     if found.notes:
         parts.append(render_notes(found.notes))
     return Group(*parts)
 
 
 def describe_memories(
-    found: FittedMemories, memories: Sequence[Memory], files: Sequence[str]
+    found: FittedMemories, memories: Sequence[Memory], *, has_output: bool
 ) -> RenderableType:
     """Return what was tried for the fastest memory, what is where, and what that costs."""
     name, limit = escape_sentence(memories[0].name), exact(memories[0].capacity or 0)
@@ -70,7 +70,8 @@ def describe_memories(
             Text(tell_both(found.housed.found), style=GOOD),
             Text(f"Its runtime gets {escape_sentence(found.housed.how)}."),
         ]
-    parts += [Text(f"{path}: written") for path in files] or [Text("Name a folder: -o FOLDER.")]
+    if not has_output:
+        parts.append(Text("Name a folder: -o FOLDER."))
     if found.notes:
         parts.append(render_notes(found.notes))
     return Group(*parts)
@@ -159,11 +160,11 @@ def _except_unknown(found: Arranged) -> str:
     return ", but for what is not known (see the note)" * unknown
 
 
-def _judge(found: Arranged, out: str | None) -> Text:
+def _judge(found: Arranged, *, has_output: bool) -> Text:
     if found.capacity is None:
         return Text(f"The least that these levers need is {exact(found.arena)}.", style="bold")
     if found.fits:
-        where = f"; written to {out}" if out else "; name an output to write it: -o FILE"
+        where = "" if has_output else "; name an output to write it: -o FILE"
         fits = f"It fits into {exact(found.capacity)}{_except_unknown(found)}"
         return Text(f"{fits}{where}.", style=GOOD)
     missing = found.arena - found.capacity

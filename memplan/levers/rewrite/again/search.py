@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from memplan.base.errors import CapacityError, GraphError, NoPlanError, PlanError, quoted
+from memplan.base.errors import GraphError, InfeasibleError, NoPlanError, PlanError, quoted
 from memplan.base.sizes import parse_rates, parse_size
 from memplan.levers.rewrite.again.blame import blame_operator
 from memplan.levers.rewrite.again.columns import Again, again_of
@@ -224,7 +224,7 @@ class Recomputed:
         return f"{found}; at least {self.share_of(self.bound):.2%}"
 
 
-class NoRunsError(CapacityError):
+class NoRunsError(PlanError):
     """No re-runs were found with which a program fits; `limits` is what is proved nevertheless."""
 
     def __init__(self, message: str, limits: Limits) -> None:
@@ -233,6 +233,10 @@ class NoRunsError(CapacityError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.limits)
+
+
+class _ImpossibleError(NoRunsError, InfeasibleError):
+    """It is proved that there are none."""
 
 
 class _UnfoundError(NoRunsError, NoPlanError):
@@ -347,7 +351,7 @@ def recompute(
         words = _explain(limits, load)
         if size < floor:
             words += blame_operator(question, floor_op)
-        raise (NoRunsError if limits.is_impossible else _UnfoundError)(words, limits)
+        raise (_ImpossibleError if limits.is_impossible else _UnfoundError)(words, limits)
     is_best = found.extra == (proof.bound if order else proof.order_bound)
     emitted = emit(question, found.runs)
     new = _lay_out(loaded, emitted)
