@@ -1,6 +1,7 @@
 """The rooms of the code, counted: what each includes of others, floors and cycles.
 
-As a command (`python tests/helpers/structure.py`), it prints a line for each part of the project.
+As a command (`python tests/helpers/structure.py`), it prints a line for each part of the project;
+with `--arrows` also the lines of each room, and what it imports.
 A room is a folder, or a file next to the folders. An arrow goes from one room to another
 of which it imports something when the program runs. A room that imports none is on floor 1, any
 other one above the highest that it imports; rooms that import each other are on one floor.
@@ -43,7 +44,12 @@ class Structure:
 
     arrows: Arrows
     files: int
-    lines: int
+    sizes: dict[str, int]  # lines by room
+
+    @property
+    def lines(self) -> int:
+        """The lines of all rooms."""
+        return sum(self.sizes.values())
 
     @property
     def rooms(self) -> int:
@@ -111,11 +117,12 @@ def measure(
     """
     every = list(files)
     arrows: Arrows = defaultdict(set)
+    sizes: dict[str, int] = defaultdict(int)
     for file in every:
         arrows[room_of(file)] |= rooms_imported(file)
+        sizes[room_of(file)] += len(file.read_text().splitlines())
     inside = {room: (others & set(arrows)) - {room} for room, others in arrows.items()}
-    lines = sum(len(file.read_text().splitlines()) for file in every)
-    return Structure(inside, len(every), lines)
+    return Structure(inside, len(every), dict(sizes))
 
 
 # ---- Python
@@ -250,7 +257,7 @@ def show(name: str, structure: Structure) -> None:
 
 
 def main() -> None:
-    """Print the table; with `--arrows` also what each room imports."""
+    """Print the table; with `--arrows` also how large each room is, and what it imports."""
     parts = {"memplan": python_structure(ROOT / "memplan")}
     if (ROOT / "lab" / "memplan_lab").is_dir():
         parts["lab"] = python_structure(ROOT / "lab" / "memplan_lab")
@@ -262,7 +269,8 @@ def main() -> None:
     if "--arrows" in sys.argv[1:]:
         for name, structure in parts.items():
             for room, others in sorted(structure.arrows.items()):
-                print(f"{name}: {room} -> {' '.join(sorted(others)) or '-'}")
+                size = structure.sizes[room]
+                print(f"{name}: {room} ({size:,}) -> {' '.join(sorted(others)) or '-'}")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,14 @@ import memplan
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "memplan"
 LAB = ROOT / "lab" / "memplan_lab"
-ROW = re.compile(r"\| `(\w+)/?` \| [^|]+ \| ([^|]+) \|")
+ROW = re.compile(r"\| `(\w+)/?` \| [^|]+ \| [\d,]+ \| ([^|]+) \|")
 
 
 def rules(heading: str) -> dict[str, frozenset[str]]:
     """Return what each room may import, by a table of docs/architecture.md."""
     page = (ROOT / "docs" / "architecture.md").read_text()
-    table = page.partition(f"| {heading} | holds | may import |")[2].partition("\n\n")[0]
+    head = f"| {heading} | holds | lines, at most | may import |"
+    table = page.partition(head)[2].partition("\n\n")[0]
     found = (ROW.match(line) for line in table.splitlines()[2:])
     rows = [row.groups() for row in found if row]
     assert len(rows) == len(table.splitlines()) - 2, "a row that is not of the form of the others"
@@ -106,6 +107,35 @@ def test_rooms_stand_on_few_floors_without_a_circle() -> None:
     found = structure.python_structure(PACKAGE)
     assert found.cycles == []
     assert (found.rooms <= 20, found.floors <= 8, found.count <= 110) == (True, True, True)
+
+
+# By part of the project: the beginning of its table of rooms, and what is counted.
+PARTS = {
+    "memplan": ("| room |", lambda: structure.python_structure(PACKAGE)),
+    "laboratory": ("| room of the laboratory |", lambda: structure.python_structure(LAB)),
+    "core": ("| floor |", structure.core_structure),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_rooms_keep_to_their_budgets(part: str) -> None:
+    """Tests that a room has at most the lines that the page gives it."""
+    head, count = PARTS[part]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition(f"\n{head}")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\|.*?`([\w/]+?)/?` \|.* \| ([\d,]+) \|", table, re.MULTILINE)
+    most = {room: int(lines.replace(",", "")) for room, lines in rows}
+    sizes = count().sizes
+    assert most.keys() == sizes.keys() - ({"__init__"} if part == "laboratory" else set())
+    over = [
+        f"{room} of {part} has {sizes[room]:,} lines, and docs/architecture.md gives it "
+        f"{most[room]:,}: look for what it says twice, for what a room below it has already, and "
+        "for what belongs into another room. If what came in is worth its lines, raise the number "
+        "in the same commit, whose message says what users get for them."
+        for room in most
+        if sizes[room] > most[room]
+    ]
+    assert not over, "\n".join(over)
 
 
 def test_one_place_installs_what_draws() -> None:
