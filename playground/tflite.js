@@ -471,7 +471,7 @@ function readTflite(bytes) {
   if (unpacked) {
     notes.push(
       `${unpacked} operators only unpack float16 or sparse weights and are not planned: ` +
-        "TFLM needs them stored as float32, which memplan apply does",
+        "TFLM needs them stored as float32, which memplan plan does",
     );
   }
   const [main] = model.subgraphs;

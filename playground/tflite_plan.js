@@ -1,4 +1,4 @@
-// Writes offsets into a TFLite file as `memplan apply` does: the same bytes for the same plan.
+// Writes offsets into a TFLite file as `memplan plan` does: the same bytes for the same plan.
 //
 //     [new root │ its lists of buffers and of metadata │ the offsets][the whole old file]
 //         └──────────────┴───── refer to ────────────────────────────────►
@@ -27,7 +27,7 @@ function findOffsets(model, graph, rows, offsets) {
   if (peak >= 2 ** 31) refuse(`the plan has ${peak} bytes; TFLM counts up to 2^31 - 1`);
   if (found.some((offset, at) => offset === 0 && !used.has(at) && graph.tensors[at].bytes > peak)) {
     refuse(
-      "the file has a tensor that no operator touches and that is larger than the plan: use memplan apply",
+      "the file has a tensor that no operator touches and that is larger than the plan: use memplan plan",
     );
   }
   return found;

@@ -1,6 +1,6 @@
 /* A small network whose tensors all lie in one planned arena.
  *
- *     memplan apply network.graph.json --c-header network.h
+ *     memplan plan network.graph.json -o network.h
  *     cc -std=c99 -O2 main.c -o main -lm && ./main
  *
  * It runs twice: in the arena, and with every tensor in memory of its own. A plan in which two

@@ -5,12 +5,14 @@ Amounts are in bytes, traffic in bytes times their cost.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from memplan.answer import Claim
 from memplan.levers.rewrite import Recomputed, Reordered
+from memplan.levers.rewrite.moves import cut_of, explain_moves
 from memplan.levers.rewrite.waits import Waits
 from memplan.machine.memories import Assigned, Blocks
 from memplan.machine.memories.copies import list_copies
@@ -150,14 +152,17 @@ _KINDS: Mapping[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 def summarise_change(change: object) -> dict[str, Any]:
     """Return what a lever found, in bytes and in shares of one plain run."""
     if isinstance(change, Reordered):
+        moves, cut = explain_moves(change), cut_of(change)
         return {
             "given_load": change.given_peak,
             "load": change.peak,
             "bound": change.bound,
             "status": str(change.status),
-            "interrupted": change.interrupted,
             "moved": len(change.moved),
+            "moves": None if moves is None else _as_json(moves),
+            "cut": None if cut is None else _as_json(cut),
             "states": change.states,
+            "interrupted": change.interrupted,
             "runs": list(change.order),
         }
     if isinstance(change, Recomputed):
@@ -183,8 +188,8 @@ def summarise_change(change: object) -> dict[str, Any]:
             "gains_nothing": change.gains_nothing,
             "status": str(change.status),
             "moment": change.moment,
-            "interrupted": change.interrupted,
             "states": change.states,
+            "interrupted": change.interrupted,
             "runs": list(change.runs),
         }
     if isinstance(change, Waits):
@@ -201,3 +206,9 @@ def summarise_change(change: object) -> dict[str, Any]:
             "chain": change.chain,
         }
     return {}
+
+
+def _as_json(found: Any) -> dict[str, Any]:
+    """Return fields as JSON gives them back, with lists in place of tuples."""
+    record: dict[str, Any] = json.loads(json.dumps(asdict(found)))
+    return record

@@ -467,7 +467,7 @@ class _Search:
                 other = found[lever.name]
                 facts = summarise_change(other.change)
                 words = f"not taken: {other.words}"
-                yield replace(other, words=words, change=None, data={}, facts=facts, taken=False)
+                yield replace(other, words=words, data={}, facts=facts, taken=False)
             elif lever.name not in found:
                 load = chosen.variant.loaded.problem.max_load
                 why = self.failed.get(lever.name, "nothing to do")

@@ -72,8 +72,7 @@ def command(
         ),
     ] = False,
     dim: options.Dim = None,
-    limit_factor: options.LimitFactor = 1,
-    part: options.Part = None,
+    read: options.Read = None,
 ) -> None:
     """Write a problem or a plan in another format, or the graph of buffers that must be apart.
 
@@ -94,7 +93,7 @@ def command(
 
     drawn = format is None and os.path.splitext(out)[1].lower() in _PICTURES
     output.check_libraries(input, extras=("plot",) * drawn)
-    model = options.Model(dim, limit_factor=limit_factor, part=part)
+    model = options.Model(dim, read=read)
     what = formats.load_plan(input) if plan or problem else _load(input, model)
     owner = formats.load(problem) if problem else None
     kind = format.value if format else formats.choose_format(out)

@@ -18,9 +18,7 @@ NAME = "file"
 _Steps = list[tuple[str, str]]  # commands, each with what it does
 
 
-def command(
-    input: options.Input, dim: options.Dim = None, limit_factor: options.LimitFactor = 1
-) -> None:
+def command(input: options.Input, dim: options.Dim = None, read: options.Read = None) -> None:
     """Show what a file is, and what can be done with it. `memplan FILE` is enough."""
     from memplan.base.errors import MemplanError
     from memplan.programs import sources
@@ -33,7 +31,7 @@ def command(
         return
     kind = sources.detect(input)
     try:
-        loaded = reading.read_input(input, model=options.Model(dim, limit_factor=limit_factor))
+        loaded = reading.read_input(input, model=options.Model(dim, read=read))
     except MemplanError:
         plan = reading.find_plan(input) if kind in ("csv", "json") else None
         if plan is None:
@@ -93,9 +91,9 @@ def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
         steps.append((f"memplan fit {file} 256KiB", "make it fit, and see what that costs"))
     if loaded.source == "tflite":
         steps.append(
-            (f"memplan apply {file} -o {stem}.planned.tflite", "write the plan into the model")
+            (f"memplan plan {file} -o {stem}.planned.tflite", "write the plan into the model")
         )
-    steps.append((f"memplan apply {file} --c-header {stem}.h", "write the offsets for C and C++"))
+    steps.append((f"memplan plan {file} -o {stem}.h", "write the offsets for C and C++"))
     _show(steps)
 
 

@@ -83,7 +83,7 @@ def command(
     output.check_output(out, input)
     if out is not None and size is None:
         raise typer.BadParameter("give a SIZE: only what fits is written", param_hint="'--output'")
-    allowed = vars(rewriting) | {"pure": rewriting.pure or ()}
+    allowed = rewriting.list_limits()
     if rewriting.max_extra is None:
         allowed["max_extra"] = inf
     found = find_fit(
@@ -102,7 +102,7 @@ def command(
 
         formats.write_files({written: found.data})
     if as_json:
-        output.line(output.make_json(_summarise(found, written)))
+        output.line(output.make_json(summarise(found, written)))
     else:
         from memplan.view.words.fitting import describe_arranged
 
@@ -133,7 +133,7 @@ def _fit_memories(
     from memplan.runtimes.fitting import fit_memories
 
     dims = options.parse_dims(dim or ())
-    asked = vars(rewriting) | {"pure": rewriting.pure or ()} | vars(limits)
+    asked = rewriting.list_limits() | vars(limits)
     found = fit_memories(input, memories, dims=dims, board=on.find(), **where, **asked)
     reading.refuse_notes(input, found.notes if strict else ())
     files = {} if folder is None else put_into(folder, found.files)
@@ -142,7 +142,7 @@ def _fit_memories(
         from memplan.ask.facts import summarise_assigned
 
         assigned = None if found.housed is None else summarise_assigned(found.housed.found)
-        record = _summarise(found.alone, None) | {"assigned": assigned, "output": [*files]}
+        record = summarise(found.alone, None) | {"assigned": assigned, "output": [*files]}
         record |= {"assigned_change": found.change, "assigned_extra": round(found.extra, 6)}
         record["notes"] = [asdict(note) for note in found.notes]
         output.line(output.make_json(record))
@@ -190,13 +190,13 @@ def naming_fit(
         loaded = reading.read_input(path, options.Model(dim, runtime=False))
         if loaded.graph is None or capacity is None:
             raise
-        given = {"--board": on.board, "--kernels": on.kernels, "-o": header}
+        given = {"--board": on.board, "-o": header}
         more = [word for pair in given.items() if pair[1] is not None for word in pair]
         advice = _name_command(path, capacity, dim, *map(str, more))
         raise CapacityError(f"{error}; {advice}") from None
 
 
-def _summarise(found: Arranged, written: str | None) -> dict[str, Any]:
+def summarise(found: Arranged, written: str | None) -> dict[str, Any]:
     """Return the facts for scripts; amounts are in bytes."""
     floor, why = found.find_floor()
     return {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memplan.cli import boards, fit, options, output, reading
-from memplan.cli.order import summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,7 +177,9 @@ def _summarise_order(found: Inspection) -> dict[str, Any] | None:
     """Return what other orders need, or why they were not tried."""
     if isinstance(found.order, str):
         return {"refused": found.order}
-    return None if found.order is None else summarise(found.order)
+    from memplan.ask.facts import summarise_change
+
+    return None if found.order is None else summarise_change(found.order)
 
 
 def _summarise_less(found: Inspection) -> dict[str, Any] | None:

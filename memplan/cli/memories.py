@@ -32,8 +32,7 @@ class Memories:
             "--memory",
             metavar="NAME=SIZE",
             help="A memory that buffers may lie in, the fastest first: sram=256KiB, then "
-            "psram=8MiB. What is known of it may follow: ,read=COST,write=COST of a byte, or as "
-            "rates, ,read=80MB/s,write=40MB/s; ,base=ADDRESS,align=N,block=SIZE.",
+            "psram=8MiB,read=80MB/s,write=40MB/s; also ,base=ADDRESS,align=N,block=SIZE.",
         ),
     ] = None
     allow: Annotated[

@@ -124,7 +124,7 @@ Timeout = Annotated[
         "-t",
         parser=parse_seconds,
         metavar="SECONDS",
-        help="Stop the search after this time.",
+        help="Stop each search after this time.",
     ),
 ]
 Nodes = Annotated[
@@ -132,8 +132,8 @@ Nodes = Annotated[
     typer.Option(
         "--nodes",
         min=1,
-        help="Stop the search after this many nodes; unlike a time, this gives the same plan on "
-        "every machine.",
+        help="Stop each search after this many nodes, or states of an order; unlike a time, this "
+        "gives the same plan on every machine.",
     ),
 ]
 Threads = Annotated[
@@ -165,42 +165,11 @@ InPlace = Annotated[
         help="Let operators of a model overwrite inputs that no later operator reads.",
     ),
 ]
-LimitFactor = Annotated[
-    int,
-    typer.Option(
-        "--limit-factor",
-        metavar="N",
-        min=1,
-        max=10_000,
-        help="Let a file expand to N times the usual limits while it is read. Use it only for "
-        "files that you trust.",
-    ),
-]
-Part = Annotated[
-    int | None,
-    typer.Option(
-        "--device",
-        "--allocation",
-        metavar="N",
-        min=0,
-        help="Which device of a CUDA snapshot, or which allocation of an XLA dump, to plan; by "
-        "default the one with the most bytes.",
-    ),
-]
 Measure = Annotated[
     bool,
     typer.Option(
         "--measure",
         help="Run a .pt2 program once with PyTorch, and show what each operator really allocates.",
-    ),
-]
-States = Annotated[
-    int | None,
-    typer.Option(
-        "--states",
-        min=1,
-        help="Stop the search for an order, or for re-runs, after this many states; unlike a time, "
-        "this gives the same answer on every machine.",
     ),
 ]
 Pure = Annotated[
@@ -293,28 +262,6 @@ class Constraints:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Which of several sizes are asked for."""
-
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="CONDITION",
-            help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
-        ),
-    ] = None
-    read_all: Annotated[
-        bool,
-        typer.Option(
-            "--read-all",
-            help="Read the program at every size. Otherwise, of more than 64 sizes some are read, "
-            "and what follows rests on polynomials through these.",
-        ),
-    ] = False
-
-
-@dataclass(frozen=True)
 class Limits:
     """When a search ends."""
 
@@ -334,16 +281,7 @@ class Search(Limits):
 class Trials:
     """How the plans are searched for that a command makes for its answer, but does not print."""
 
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            "-t",
-            parser=parse_seconds,
-            metavar="SECONDS",
-            help="Stop each search after this time.",
-        ),
-    ] = None
+    timeout: Timeout = None
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -353,8 +291,6 @@ class Trials:
             "capacity; the defaults are 100,000 and 1,000,000.",
         ),
     ] = None
-    threads: Threads = None
-    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -403,26 +339,68 @@ class Rewriting:
             "--max-extra-macs",
             parser=parse_share,
             metavar="SHARE",
-            help="The most work that bands may add, as a share of the model's multiplications. By "
-            "default it is not limited, but for `apply` without --capacity: 10%.",
+            help="The most work that bands and re-runs may add, as a share of the program's. By "
+            "default it is not limited where there is a capacity to fit, and 10% elsewhere.",
         ),
     ] = None
-    allow_inexact: Annotated[
-        bool,
+    accept: Annotated[
+        list[str] | None,
         typer.Option(
-            "--allow-inexact",
-            help="Also write bands whose outputs differ in some bits, or could not be compared.",
+            "--accept",
+            metavar="WHAT",
+            help="Also write what is refused by default: `inexact`, bands whose outputs differ in "
+            "some bits or could not be compared; `refused`, a model that TensorFlow Lite Micro "
+            "refuses here.",
         ),
-    ] = False
-    allow_refused: Annotated[
-        bool,
-        typer.Option(
-            "--allow-refused",
-            help="Also write a model that TensorFlow Lite Micro refuses here, for a build of it "
-            "that takes it.",
-        ),
-    ] = False
+    ] = None
     pure: Pure = None
+
+    def __post_init__(self) -> None:
+        for each in self.accept or ():
+            if each not in ("inexact", "refused"):
+                raise typer.BadParameter(
+                    f"{each!r} is neither inexact nor refused", param_hint="'--accept'"
+                )
+
+    @property
+    def allow_inexact(self) -> bool:
+        """Whether outputs may differ in some bits, or could not be compared."""
+        return "inexact" in (self.accept or ())
+
+    @property
+    def allow_refused(self) -> bool:
+        """Whether a model may be written that its own runtime refuses."""
+        return "refused" in (self.accept or ())
+
+    def list_limits(self) -> dict[str, Any]:
+        """Return the same as arguments of `memplan.fit`."""
+        return {
+            "max_extra": self.max_extra,
+            "allow_inexact": self.allow_inexact,
+            "allow_refused": self.allow_refused,
+            "pure": self.pure or (),
+        }
+
+
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="HOW",
+        help="How the file is read. `include=KIND`, `exclude=KIND`: also plan, or do not "
+        "plan, this kind of tensor: constants, inputs, outputs, variables, workspaces. "
+        "`runtime-order`: an ONNX model in onnxruntime's default order. `fused`: as "
+        "onnxruntime runs it here, with fused operators. `no-offsets`: without the offsets in "
+        "the file. `device=N`, `allocation=N`: of a CUDA snapshot, or an XLA dump; by default "
+        "the one with the most bytes. `limit-factor=N`: the file may expand to N times the "
+        "usual limits; only for files that you trust. `every-size`: of more than 64 sizes "
+        "read each. May be repeated.",
+    ),
+]
+
+# What `--read` takes: a word alone, or one with a value.
+_READ_WORDS = ("fused", "no-fused", "runtime-order", "no-offsets", "every-size")
+_READ_VALUES = ("include", "exclude", "device", "allocation", "limit-factor")
 
 
 @dataclass(frozen=True)
@@ -430,42 +408,10 @@ class Model:
     """How the command line asks for an input to be read; a problem has only an alignment."""
 
     dim: Dim = None
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--include",
-            metavar="KIND",
-            help="Also plan this kind of tensor of a model: constants, inputs, outputs, variables, "
-            "workspaces. May be repeated.",
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude", metavar="KIND", help="Do not plan this kind of tensor. May be repeated."
-        ),
-    ] = None
     in_place: InPlace = False
     strict: Strict = False
     alignment: Alignment = 1
-    limit_factor: LimitFactor = 1
-    runtime_order: Annotated[
-        bool,
-        typer.Option(
-            "--runtime-order",
-            help="Run the operators of an ONNX model in onnxruntime's default order, not in that "
-            "of the file.",
-        ),
-    ] = False
-    fused: Annotated[
-        bool,
-        typer.Option(
-            "--fused",
-            help="Read an ONNX model as onnxruntime runs it here, with fused operators in its own "
-            "order.",
-        ),
-    ] = False
-    part: Part = None
+    read: Read = None
     runtime: Annotated[
         bool,
         typer.Option(
@@ -477,6 +423,78 @@ class Model:
     pins: bool = True  # no option: keep the offsets in the file
     allow_refused: bool = False  # no option: write a model that its own runtime refuses
 
+    def __post_init__(self) -> None:
+        for each in self.read or ():
+            word, equals, value = each.partition("=")
+            if word not in (_READ_VALUES if equals else _READ_WORDS) or (equals and not value):
+                known = ", ".join((*_READ_WORDS, *(f"{name}=" for name in _READ_VALUES)))
+                raise typer.BadParameter(f"{each!r} is none of {known}", param_hint="'--read'")
+        _ = self.part, self.limit_factor  # numbers, which are checked before the work
+
+    def _says(self, word: str) -> bool:
+        return word in (self.read or ())
+
+    def _list_values(self, *words: str) -> list[str]:
+        pairs = [each.partition("=") for each in self.read or ()]
+        return [value for word, equals, value in pairs if equals and word in words]
+
+    def _find_number(self, *words: str, least: int, most: int) -> int | None:
+        values = self._list_values(*words)
+        if not values:
+            return None
+        text = values[-1]
+        if not text.isascii() or not text.isdecimal() or not least <= int(text[:18]) <= most:
+            raise typer.BadParameter(
+                f"{words[0]} is {text!r}, not a number from {least} to {most}",
+                param_hint="'--read'",
+            )
+        return int(text)
+
+    @property
+    def include(self) -> list[str]:
+        """The kinds of tensors that are planned too."""
+        return self._list_values("include")
+
+    @property
+    def exclude(self) -> list[str]:
+        """The kinds of tensors that are not planned."""
+        return self._list_values("exclude")
+
+    @property
+    def part(self) -> int | None:
+        """Which device of a snapshot, or which allocation of a dump."""
+        return self._find_number("device", "allocation", least=0, most=1 << 40)
+
+    @property
+    def limit_factor(self) -> int:
+        """How much a file may expand while it is read, in usual limits."""
+        return self._find_number("limit-factor", least=1, most=10_000) or 1
+
+    @property
+    def runtime_order(self) -> bool:
+        """Whether operators run in the runtime's order, not in that of the file."""
+        return self._says("runtime-order")
+
+    @property
+    def fused(self) -> bool:
+        """Whether operators are fused as the runtime fuses them."""
+        return self._says("fused")
+
+    @property
+    def may_fuse(self) -> bool | None:
+        """What was said of fused operators in a file that is written; `None` if nothing."""
+        return True if self.fused else False if self._says("no-fused") else None
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether the offsets in the file count."""
+        return self.pins and not self._says("no-offsets")
+
+    @property
+    def every_size(self) -> bool:
+        """Whether the program is read at each of many sizes."""
+        return self._says("every-size")
+
     def reading(self) -> ModelOptions:
         """Return the same for a source."""
         from memplan.programs.sources.options import Options
@@ -485,7 +503,7 @@ class Model:
         return Options(
             dims=dims,
             in_place=self.in_place,
-            pins=self.pins,
+            pins=self.keeps_offsets,
             limit_factor=self.limit_factor,
             runtime_order=self.runtime_order,
             fused=self.fused,
@@ -500,28 +518,21 @@ class OnBoard:
         str | None,
         typer.Option(
             "--board",
-            metavar="NAME",
+            metavar="NAME[,KERNELS]",
             help="Count what a TFLite model needs on this board: cortex-m0 to cortex-m85, esp32, "
-            "esp32-s3, ..., 32-bit, 64-bit. Of a chip (stm32h7) it says which core that has.",
-        ),
-    ] = None
-    kernels: Annotated[
-        str | None,
-        typer.Option(
-            "--kernels",
-            metavar="NAME",
-            help="The kernels on the board: reference, cmsis-nn or esp-nn; by default those of the "
-            "chip's maker.",
+            "esp32-s3, ..., 32-bit, 64-bit. Kernels are reference, cmsis-nn or esp-nn; by default "
+            "those of the chip's maker.",
         ),
     ] = None
 
     def find(self) -> Board | None:
         """Return the board; `None` if none is named."""
-        if self.board is None and self.kernels is None:
+        if self.board is None:
             return None
         from memplan.runtimes.tflm.read.boards import find_board
 
-        return find_board(self.board, self.kernels)
+        name, _, kernels = self.board.partition(",")
+        return find_board(name or None, kernels or None)
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:
@@ -530,7 +541,7 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     for text in texts:
         name, _, value = text.rpartition("=")
         if not name or not value.isascii() or not value.isdecimal() or len(value) > 18:
-            advice = "; `memplan envelope` shows several sizes" if set(value) & set(",:") else ""
+            advice = "; `memplan plan` shows several sizes" if set(value) & set(",:") else ""
             raise typer.BadParameter(f"{text!r} is not NAME=N{advice}", param_hint="'--dim'")
         if name in dims:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="'--dim'")
@@ -575,3 +586,90 @@ def _parse_path(text: str) -> dict[str, str]:
             )
         made[name] = branch
     return made
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written."""
+
+    out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the plan (.json, .csv), the model with it (.tflite, .onnx), a header in C "
+            "and C++ (.h), a page or a picture (.html, .png, .svg, .pdf); the plans of several "
+            "programs, blocks or memories go into this folder. `model:FILE`, `header:FILE` say it "
+            "of other names. May be repeated.",
+        ),
+    ] = None
+    shim: Annotated[
+        str | None,
+        typer.Option(
+            "--shim",
+            metavar="FILE",
+            help="Write the plan as a NonPersistentMemoryPlannerShim of TFLM, in C++.",
+        ),
+    ] = None
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="PLAN",
+            help="Write this plan into a model or a header, instead of a new one.",
+            callback=keep,
+        ),
+    ] = None
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
+    ] = False
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the declarations in C.")
+    ] = None
+    format: Annotated[
+        PlanFormat | None,
+        typer.Option("--format", help="Format of the plan; by default its suffix decides."),
+    ] = None
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--program",
+            metavar="FILE",
+            help="With --levers: write the program as they left it, as graph JSON.",
+        ),
+    ] = None
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof",
+            metavar="FILE",
+            help="Write a proof that no plan is better; `memplan verify --proof` checks it.",
+        ),
+    ] = None
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Write one line of JSON for each round of the search.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Showing:
+    """What is printed."""
+
+    as_json: AsJson = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False
+    top: Top = 10
+    measure: Measure = False
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Show the best plan so far; by default on a terminal.",
+            show_default=False,
+        ),
+    ] = None

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from memplan.cli import envelope, fit, memories, options, output, question, reading
+from memplan.cli import fit, hand_over, options, output, question, reading, sizes
 from memplan.cli.inputs import keep_each
+from memplan.cli.memories import Memories
+from memplan.cli.outputs import check_plan
 from memplan.cli.progress import ProgressLine
+from memplan.cli.reports import Report
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.answer import Answer
-    from memplan.levers.rewrite import Recomputed, Reordered
-    from memplan.problem.plan import Plan
+    from memplan.cli.question import Request
     from memplan.programs.sources import Figure, Loaded
-    from memplan.runtimes.torch.measure.run import Measured
     from memplan.solvers.planning import Planned
 
 NAME = "plan"
 EXAMPLES = (
-    "memplan plan model.onnx --dim batch=8 -o plan.json",
     "memplan plan problem.csv -o plan.csv --proof best.proof",
+    "memplan plan model.tflite --levers order -o planned.tflite",
 )
 
 
 def command(
     context: typer.Context,
     input: options.Input,
-    model: options.Model,
-    constraints: options.Constraints,
-    search: options.Search,
-    asked: question.Question,
-    sizes: options.Sizes,
-    on: options.OnBoard,
-    several: memories.Memories,
     others: Annotated[
         list[str] | None,
         typer.Argument(
@@ -48,194 +42,74 @@ def command(
             callback=keep_each,
         ),
     ] = None,
-    minimize: options.Minimize = False,
-    out: Annotated[
-        str | None,
-        options.write_to(
-            "Write the plan to this file; those of several programs, blocks or memories into this "
-            "folder."
-        ),
-    ] = None,
-    format: Annotated[
-        options.PlanFormat | None,
-        typer.Option("--format", help="Format of the output; by default its suffix decides."),
-    ] = None,
-    solver: Annotated[
-        str,
-        typer.Option("--solver", metavar="NAME", help="The solver; see `memplan solvers`."),
-    ] = "auto",
-    spill: options.Spill = None,
-    pure: options.Pure = None,
-    measure: options.Measure = False,
-    top: options.Top = 10,
-    as_json: options.AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
-    proof: Annotated[
-        str | None,
-        typer.Option(
-            "--proof",
-            metavar="FILE",
-            help="Write a proof that no plan is better; `memplan verify --proof` checks it.",
-        ),
-    ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="Write one line of JSON for each round of the search.",
-        ),
-    ] = None,
-    progress: Annotated[
-        bool | None,
-        typer.Option(
-            "--progress/--no-progress",
-            help="Show the best plan so far; by default on a terminal.",
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    asked: question.Question,
+    memories: Memories,
+    on: options.OnBoard,
+    rewriting: options.Rewriting,
+    model: options.Model,
+    constraints: options.Constraints,
+    paths: options.Paths,
+    search: options.Search,
+    writing: options.Writing,
+    showing: options.Showing,
 ) -> None:
-    """Place every buffer, and report how good the plan is.
+    """Place every buffer, report how good the plan is, and write it where a runtime uses it.
 
     With a capacity, the search stops at the first plan that fits. Without one, or with --minimize,
     it looks for the smallest peak. Ctrl-C ends the search with the best plan so far. Levers,
     several programs, memories, blocks, penalties and sizes (--dim batch=1,2,4 or batch=1:64)
-    combine.
+    combine. The input file is not changed unless --overwrite is given; all outputs are written, or
+    none.
     """
-    board = on.find()
+    inputs = [input, *(others or ())]
     request = question.Request(
-        inputs=[input, *(others or ())],
-        model=model,
-        constraints=constraints,
-        search=search,
-        question=asked,
-        sizes=sizes,
-        memories=several,
-        board=board,
-        solver=solver,
-        minimize=minimize,
-        pure=pure or (),
-        spill=spill,
-        out=out,
-        proof=proof,
-        top=top,
-        as_json=as_json,
-        quiet=quiet,
+        inputs, asked, memories, on, rewriting, model, constraints, paths, search, writing, showing
     )
-    changes = {*request.levers} - {"in-place", "in place"}
-    if request.is_one_arena and not changes and asked.program is None:
-        question.refuse_unused(request)
-        _plan_one(
-            context,
-            request,
-            format,
-            measure=measure,
-            trace=trace,
-            progress=progress,
-        )
-    of_one = {
-        "--proof": proof is not None and not request.is_one_arena,
-        "--trace": trace is not None,
-        "--measure": measure,
-        "--format": format is not None,
-        "--progress": progress is True,
+    if request.is_envelope:
+        _refuse_of_one(request)
+        quiet, as_json = showing.quiet, showing.as_json
+        outs, where = writing.out or (), asked.where or ()
+        sizes.run(input, model, where, search, outs, as_json=as_json, quiet=quiet)
+    elif request.outputs.is_for_runtime:
+        hand_over.run(request)
+    elif request.is_as_it_is:
+        _plan_one(context, request)
+    else:
+        _refuse_of_one(request)
+        question.run(request, partial(_show, request))
+
+
+def _refuse_of_one(request: Request) -> None:
+    """Refuse what is only of one program as it is, of one size, in one arena."""
+    writing, showing = request.writing, request.showing
+    given = {
+        "--proof": writing.proof is not None and not request.is_one_arena,
+        "--trace": writing.trace is not None,
+        "--measure": showing.measure,
+        "--format": writing.format is not None,
+        "--progress": showing.progress is True,
+        "--plan": writing.plan is not None,
     }
-    output.refuse_given(of_one, "it is of one program as it is, of one size, in one arena")
-    if question.is_envelope(request):
-        envelope.run(input, model, sizes, search, out, as_json=as_json, quiet=quiet)
-        return
-
-    def show(found: Answer) -> None:
-        loaded, order = found.programs[0], question.find_change(found)
-        figures: tuple[Figure, ...] = loaded.figures
-        if model.runtime:
-            loaded, asked_figures = reading.ask_runtime(loaded, input, model, board)
-            figures += asked_figures
-        if order is not None:
-            figures = tuple(_of_given_order(figure) for figure in figures)
-        interrupted = found.interrupted and str(found.plan.status) != "optimal"
-        report = Report(loaded, found.plan, found.seconds, interrupted, figures, None, order)
-        report.show(top)
-        for step in found.steps:
-            question.describe_waits(step)
-
-    question.run(request, show)
+    output.refuse_given(given, "it is of one program as it is, of one size, in one arena")
 
 
-def _plan_one(
-    context: typer.Context,
-    request: question.Request,
-    format: options.PlanFormat | None,
-    *,
-    measure: bool,
-    trace: str | None,
-    progress: bool | None,
-) -> NoReturn:
-    """Plan one program as it is, of one size, in one arena."""
-    input, model, out = request.inputs[0], request.model, request.out
-    as_json, quiet, board = request.as_json, request.quiet, request.board
-    proof = request.proof
-    output.check_outputs({"--output": out, "--proof": proof, "--trace": trace}, input)
-    if format is None:
-        output.check_suffix(out, output.PLANS)
-    in_place = bool(request.levers)
-    if in_place and proof is not None:
-        raise typer.BadParameter(
-            "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
-        )
-    output.check_libraries(input, extras=("torch",) * measure, solvers=[request.solver])
-    loaded = reading.read_input(input, model, request.constraints, board)
-
-    from memplan.problem import formats
-
-    tracer = None if trace is None else context.with_resource(open_log(trace))
-    if progress is None:
-        progress = sys.stderr.isatty() and not quiet and not as_json
-    with ProgressLine() if progress else nullcontext() as watch:
-        planned, interrupted = _plan(
-            loaded,
-            in_place=in_place,
-            solver=request.solver,
-            objective="min_peak" if request.minimize else None,
-            progress=watch,
-            trace=tracer,
-            proof=proof,
-            **vars(request.search),
-        )
-    reading.refuse_notes(input, planned.notes if model.strict else ())
-    found = planned.plan
-    if in_place and planned.loaded.graph is not None and not planned.in_place:
-        output.message("--in-place does not reduce the peak: the plan overwrites no input")
-    loaded, figures = planned.loaded, planned.loaded.figures
-    if model.runtime and (as_json or model.strict or not quiet):
-        loaded, measured_figures = reading.ask_runtime(loaded, input, model, board)
-        figures += measured_figures
-    measured = None
-    if measure:
-        loaded, measured = reading.measure(loaded, input, model)
-    written: tuple[str, ...] = ()
-    if out is not None and found.has_offsets:
-        written = formats.save(found, out, format=format.value if format else None)
-    if as_json or not quiet:
-        report = Report(loaded, found, planned.seconds, interrupted, figures, measured)
-        if as_json:
-            output.line(output.make_json(report.summary(out, proof)))
-        else:
-            report.show(request.top)
-    if not (as_json or quiet):
-        has_proof = bool(found.stats.get("proof"))
-        output.tell_written(*written, proof if has_proof else None, trace)
-    output.tell_interrupted(interrupted, found.status)
-    capacity = request.constraints.capacity
-    advice = None if board is not None else fit.suggest(input, loaded, capacity, model.dim)
-    if advice and str(found.status) == "infeasible":
-        output.message(advice)
-    if out is not None and not found.has_offsets:
-        output.message(f"no plan was found; {out} was not changed")
-    if proof is not None and not found.stats.get("proof"):
-        why = "no complete proof was found" if found.peak != 0 else "a peak of 0 needs no proof"
-        output.message(f"{why}; {proof} was not changed")
-    raise typer.Exit(output.exit_code(found, interrupted))
+def _show(request: Request, found: Answer) -> None:
+    """Print an answer that is one part in one arena."""
+    loaded, order = found.programs[0], question.find_change(found)
+    figures: tuple[Figure, ...] = loaded.figures
+    input = request.inputs[0]
+    if request.model.runtime:
+        loaded, more = reading.ask_runtime(loaded, input, request.model, request.board)
+        figures += more
+    if order is not None:
+        figures = tuple(_of_given_order(figure) for figure in figures)
+    interrupted = found.interrupted and str(found.plan.status) != "optimal"
+    report = Report(loaded, found.plan, found.seconds, interrupted, figures, None, order)
+    report.show(request.showing.top)
+    beside = question.find_beside(request, found)
+    for step in found.steps:
+        question.describe_step(step, request, beside)
 
 
 def _of_given_order(figure: Figure) -> Figure:
@@ -243,78 +117,110 @@ def _of_given_order(figure: Figure) -> Figure:
     return replace(figure, what=what)
 
 
-def _plan(loaded: Loaded, **search: Any) -> tuple[Planned, bool]:
+def _plan_one(context: typer.Context, request: Request) -> NoReturn:
+    """Plan one program as it is, of one size, in one arena."""
+    _check_one(request)
+    input, model, showing = request.inputs[0], request.model, request.showing
+    loaded = reading.read_input(input, model, request.constraints, request.board)
+    planned, interrupted = _search(context, request, loaded)
+    reading.refuse_notes(input, planned.notes if model.strict else ())
+    in_place = bool(request.levers)
+    if in_place and planned.loaded.graph is not None and not planned.in_place:
+        output.message("--in-place does not reduce the peak: the plan overwrites no input")
+    loaded, figures = planned.loaded, planned.loaded.figures
+    if model.runtime and (showing.as_json or model.strict or not showing.quiet):
+        loaded, more = reading.ask_runtime(loaded, input, model, request.board)
+        figures += more
+    measured = None
+    if showing.measure:
+        loaded, measured = reading.measure(loaded, input, model)
+    planned = replace(planned, loaded=loaded)
+    written = _write(request, planned)
+    report = Report(loaded, planned.plan, planned.seconds, interrupted, figures, measured)
+    proof = request.writing.proof if planned.plan.stats.get("proof") else None
+    if showing.as_json:
+        output.line(output.make_json(report.summary(request.outputs.plan, proof)))
+    elif not showing.quiet:
+        report.show(showing.top)
+        output.tell_written(*written, proof, request.writing.trace)
+    output.tell_interrupted(interrupted, planned.plan.status)
+    _tell_unwritten(request, planned)
+    raise typer.Exit(output.exit_code(planned.plan, interrupted))
+
+
+def _check_one(request: Request) -> None:
+    """Refuse what says nothing here, and files that could not be written, before the work."""
+    question.refuse_unused(request)
+    writing, files, input = request.writing, request.outputs, request.inputs[0]
+    named = {"--output": files.plan, "--proof": writing.proof, "--trace": writing.trace}
+    output.check_outputs(named | {"the drawing": files.drawing}, input)
+    if writing.format is None:
+        check_plan(files.plan)
+    if request.levers and writing.proof is not None:
+        raise typer.BadParameter(
+            "a proof is of one layout; leave out --in-place", param_hint="'--proof'"
+        )
+    extras = ("torch",) * request.showing.measure
+    output.check_libraries(input, extras=extras, solvers=[request.question.solver])
+    if files.drawing is not None:
+        output.choose_drawing(files.drawing, input)
+
+
+def _search(context: typer.Context, request: Request, loaded: Loaded) -> tuple[Planned, bool]:
     """Return the plan, and whether Ctrl-C cut the search short."""
     from memplan.solvers.planning import PlanningInterrupted, plan_model
 
-    try:
-        return plan_model(loaded, **search), False
-    except PlanningInterrupted as stop:
-        return stop.planned, True
+    trace, showing = request.writing.trace, request.showing
+    tracer = None if trace is None else context.with_resource(open_log(trace))
+    progress = showing.progress
+    if progress is None:
+        progress = sys.stderr.isatty() and not (showing.quiet or showing.as_json)
+    asked: dict[str, Any] = {"proof": request.writing.proof, **vars(request.search)}
+    with ProgressLine() if progress else nullcontext() as watch:
+        try:
+            return plan_model(
+                loaded,
+                in_place=bool(request.levers),
+                solver=request.question.solver,
+                objective="min_peak" if request.question.minimize else None,
+                progress=watch,
+                trace=tracer,
+                **asked,
+            ), False
+        except PlanningInterrupted as stop:
+            return stop.planned, True
 
 
-@dataclass(frozen=True)
-class Report:
-    """What the command says of a plan, to people and to scripts."""
+def _write(request: Request, planned: Planned) -> tuple[str, ...]:
+    """Write the plan, if there is one; return the files."""
+    from memplan.problem import formats
 
-    loaded: Loaded
-    plan: Plan
-    elapsed: float
-    interrupted: bool
-    figures: Sequence[Figure]
-    measured: Measured | None
-    order: Reordered | Recomputed | None = None
+    files, format = request.outputs, request.writing.format
+    written: tuple[str, ...] = ()
+    if not planned.plan.has_offsets:
+        return written
+    if files.plan is not None:
+        kind: Any = None if format is None else format.value
+        written = formats.save(planned.plan, files.plan, format=kind)
+    if files.drawing is not None:
+        from memplan.cli.view import draw_plan
 
-    def show(self, top: int) -> None:
-        """Print the report for people."""
-        from memplan.view.words import measured, parts, plans
+        draw_plan(request.inputs[0], planned.loaded, planned.plan, files.drawing)
+        written += (files.drawing,)
+    return written
 
-        problem, console = self.loaded.problem, output.console()
-        console.print(
-            plans.plan_summary(
-                problem,
-                self.plan,
-                elapsed=self.elapsed,
-                interrupted=self.interrupted,
-                loaded=self.loaded,
-                figures=self.figures,
-                order=self.order,
-            )
-        )
-        if self.loaded.notes:
-            console.print(parts.render_notes(self.loaded.notes))
-        if self.measured is not None:
-            console.print()
-            console.print(measured.describe_run(self.measured, self.plan.peak))
-        if self.plan.has_offsets and len(problem):
-            console.print()
-            console.print(plans.peak_buffers(problem, self.plan, top, self.loaded.labels))
 
-    def summary(self, out: str | None, proof: str | None) -> dict[str, object]:
-        """Return the report for scripts."""
-        problem, plan = self.loaded.problem, self.plan
-        return {
-            "source": self.loaded.source,
-            "in_place": self.loaded.in_place,
-            "tensors": self.loaded.tensors,
-            "status": str(plan.status),
-            "interrupted": self.interrupted,
-            "peak": plan.peak,
-            "lower_bound": plan.lower_bound,
-            "gap": plan.gap,
-            "capacity": problem.capacity,
-            "arena": None if self.loaded.arena is None else asdict(self.loaded.arena),
-            "buffers": len(problem),
-            "sum_of_sizes": sum(problem.size.tolist()),
-            "max_load": problem.max_load,
-            "runtimes": [asdict(figure) for figure in self.figures],
-            "measured": None if self.measured is None else asdict(self.measured),
-            "solver": plan.solver,
-            "seconds": round(self.elapsed, 6),
-            "nodes": plan.stats.get("nodes"),
-            "conflict": list(plan.conflict),
-            "problem": problem.fingerprint,
-            "output": out if plan.has_offsets else None,
-            "proof": proof if plan.stats.get("proof") else None,
-            "notes": [asdict(note) for note in self.loaded.notes],
-        }
+def _tell_unwritten(request: Request, planned: Planned) -> None:
+    """Say what was not written, and what may help."""
+    plan, files, board = planned.plan, request.outputs, request.board
+    capacity, proof = request.constraints.capacity, request.writing.proof
+    input, dim = request.inputs[0], request.model.dim
+    advice = None if board is not None else fit.suggest(input, planned.loaded, capacity, dim)
+    if advice and str(plan.status) == "infeasible":
+        output.message(advice)
+    for unwritten in (files.plan, files.drawing):
+        if unwritten is not None and not plan.has_offsets:
+            output.message(f"no plan was found; {unwritten} was not changed")
+    if proof is not None and not plan.stats.get("proof"):
+        why = "no complete proof was found" if plan.peak != 0 else "a peak of 0 needs no proof"
+        output.message(f"{why}; {proof} was not changed")

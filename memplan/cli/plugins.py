@@ -20,13 +20,26 @@ __all__ = ["GROUP", "Commands"]
 GROUP = "memplan.commands"
 # Our commands as the help shows them; the module of each has its name.
 _PANELS = {
-    "Plan": ("fit", "plan", "order", "recompute", "verify"),
-    "Understand": ("inspect", "compare", "envelope", "bands", "tradeoff", "view"),
-    "Hand over": ("apply", "convert", "record"),
+    "Plan": ("fit", "plan", "verify"),
+    "Understand": ("inspect", "compare", "tradeoff", "view"),
+    "Hand over": ("convert", "record"),
     "Research": ("solvers",),
 }
 _OURS = {name: panel for panel, names in _PANELS.items() for name in names}
-_OLD_NAMES = {"stripes": "bands"}  # they still work, and the help does not show them
+# Shorter words for a command with some of its options; the help of the program names them.
+_PRESETS = {
+    "apply": ("plan",),
+    "envelope": ("plan",),
+    "order": ("plan", "--levers", "order"),
+    "recompute": ("plan", "--levers", "again"),
+    "bands": ("tradeoff", "--levers", "bands"),
+    "stripes": ("tradeoff", "--levers", "bands"),
+}
+# What an option of a preset is called in the command, and what its value begins with.
+_OPTIONS = {
+    "recompute": {"-o": ("--program", ""), "--output": ("--program", "")},
+    "apply": {"-o": ("--output", "model:"), "--output": ("--output", "model:")},
+}
 _DESCRIBE = "file"  # what `memplan FILE` runs
 
 
@@ -50,13 +63,13 @@ class Commands(running.Group):
 
     def get_command(self, context: Any, name: str) -> Any:
         """Return a command; one of ours goes before another of its name."""
-        name = _OLD_NAMES.get(name, name)
         if name in _OURS or name == _DESCRIBE:
             return _make_ours(name)
         return next((_load(each) for each in _find_others() if each.name == name), None)
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
         """Return the command that the first word names, and the words for it."""
+        words = _spell_out(words)
         name = words[0]
         if self.get_command(context, name) is None:
             if name == "-" or os.path.exists(name):
@@ -64,6 +77,21 @@ class Commands(running.Group):
             if os.sep in name or os.path.splitext(name)[1]:
                 raise MemplanError(f"{name}: is neither a command nor a file (see memplan --help)")
         return super().resolve_command(context, words)
+
+
+def _spell_out(words: list[str]) -> list[str]:
+    """Return a command line without a preset: the command that it stands for, and its options."""
+    name, *rest = words
+    if name not in _PRESETS:
+        return words
+    known, spelled = _OPTIONS.get(name, {}), iter(rest)
+    words = [*_PRESETS[name]]
+    for word in spelled:
+        option, begin = known.get(word, (word, ""))
+        words.append(option)
+        if begin:
+            words.append(begin + next(spelled, ""))
+    return words
 
 
 @cache

@@ -5,26 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import envelope, options, output, reading
+from memplan.cli import options, output, reading, sizes
 from memplan.cli.memories import Memories, tell_memory
+from memplan.cli.outputs import Outputs, check_plan, sort_outputs
 
 if TYPE_CHECKING:
     from memplan.answer import Answer, Step
     from memplan.ask import Machine
     from memplan.programs.sources import Loaded
+    from memplan.programs.sources.loaded import Beside
     from memplan.runtimes.tflm.board_arena import BoardArena
     from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = [
     "Question",
     "Request",
-    "describe_waits",
+    "describe_step",
     "find_change",
-    "is_envelope",
     "refuse_unused",
     "run",
 ]
@@ -41,14 +43,6 @@ class Question:
             metavar="LIST",
             help="What may be done to a program: order, in-place, again, bands, waits; several are "
             "joined by commas. The best of what they make is planned.",
-        ),
-    ] = None
-    program: Annotated[
-        str | None,
-        typer.Option(
-            "--program",
-            metavar="FILE",
-            help="With --levers: write the program as they left it, as graph JSON.",
         ),
     ] = None
     keep: Annotated[
@@ -97,6 +91,22 @@ class Question:
         ),
     ] = None
 
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Only sizes that keep to this, such as 'batch*tokens<=4096'. May be repeated.",
+        ),
+    ] = None
+    minimize: options.Minimize = False
+    solver: Annotated[
+        str,
+        typer.Option("--solver", metavar="NAME", help="The solver; see `memplan solvers`."),
+    ] = "auto"
+    spill: options.Spill = None
+    costs: options.Costs = None
+
     def list_levers(self, *, in_place: bool) -> tuple[str, ...]:
         """Return the names of the levers, also of the one that has an option of its own."""
         names = [each.strip() for text in self.levers or () for each in text.split(",")]
@@ -132,30 +142,55 @@ class Request:
     """All that one call of the command asks, as its options were given."""
 
     inputs: Sequence[str]
+    question: Question
+    memories: Memories
+    on: options.OnBoard
+    rewriting: options.Rewriting
     model: options.Model
     constraints: options.Constraints
+    paths: options.Paths
     search: options.Search
-    question: Question
-    sizes: options.Sizes
-    memories: Memories
-    board: Board | None
-    solver: str
-    minimize: bool
-    pure: Sequence[str]
-    spill: str | None
-    out: str | None
-    proof: str | None
-    top: int
-    as_json: bool
-    quiet: bool
+    writing: options.Writing
+    showing: options.Showing
+
+    @cached_property
+    def board(self) -> Board | None:
+        """The board; `None` if none is named."""
+        return self.on.find()
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """What is written, by what it is."""
+        return sort_outputs(self.writing, self.inputs)
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether a dimension has several sizes."""
+        return sizes.has_ranges(self.model.dim)
 
     @property
     def is_one_arena(self) -> bool:
         """Whether it is of one program, of one size, in one arena."""
         asked = self.question
         others = (asked.keep, asked.overlap, asked.often, asked.penalties, asked.block_limit)
-        return len(self.inputs) == 1 and not (
-            any(others) or self.memories.memory or envelope.has_ranges(self.model.dim)
+        return len(self.inputs) == 1 and not (any(others) or self.memories.memory or self.has_sizes)
+
+    @property
+    def is_as_it_is(self) -> bool:
+        """Whether the program is planned as it is, of one size, in one arena."""
+        changes = {*self.levers} - {"in-place", "in place"}
+        return self.is_one_arena and not changes and self.writing.program is None
+
+    @property
+    def is_envelope(self) -> bool:
+        """Whether only the sizes of one program are asked about."""
+        asked, constraints = self.question, self.constraints
+        others = (asked.penalties, asked.block_limit, self.writing.program, self.memories.memory)
+        bounds = (constraints.capacity, constraints.reserve, constraints.pin, asked.minimize)
+        return (
+            len(self.inputs) == 1
+            and self.has_sizes
+            and not (any(others) or any(bounds) or self.levers or asked.solver != "auto")
         )
 
     @property
@@ -164,53 +199,83 @@ class Request:
         asked = self.question
         return not (self.memories.memory or asked.penalties or asked.block_limit)
 
-    @property
+    @cached_property
     def levers(self) -> tuple[str, ...]:
         """The names of the levers."""
         return self.question.list_levers(in_place=self.model.in_place)
 
 
-def is_envelope(request: Request) -> bool:
-    """Return whether only the sizes of one program are asked about, as by `memplan envelope`."""
-    asked = request.question
-    others = (asked.penalties, asked.block_limit, asked.program, request.memories.memory)
-    constraints = request.constraints
-    bounds = (constraints.capacity, constraints.reserve, constraints.pin, request.minimize)
-    return (
-        len(request.inputs) == 1
-        and _has_sizes(request)
-        and not (any(others) or any(bounds) or request.levers or request.solver != "auto")
-    )
-
-
 def refuse_unused(request: Request) -> None:
     """Refuse options that say nothing about one program as it is, of one size, in one arena."""
-    if request.sizes.where or request.sizes.read_all:
-        hint = "'--where'" if request.sizes.where else "'--read-all'"
+    if request.question.where or request.model.every_size:
+        hint = "'--where'" if request.question.where else "'--read'"
         raise typer.BadParameter("it needs several sizes, as in --dim batch=1:64", param_hint=hint)
-    if request.spill is not None:
-        raise typer.BadParameter("it needs --levers again", param_hint="'--spill'")
-    if request.pure:
+    _refuse_without_levers(request)
+    rewriting, writing = request.rewriting, request.writing
+    limits = {
+        "--max-extra-macs": rewriting.max_extra is not None,
+        "--accept": rewriting.accept is not None,
+    }
+    output.refuse_given(limits, "it needs --levers, or a model as output")
+    _refuse_handed(request)
+    output.refuse_given({"--plan": writing.plan is not None}, "it needs a model or a header (.h)")
+
+
+def _refuse_without_levers(request: Request) -> None:
+    """Refuse what says something about levers that are not pulled."""
+    levers, asked = {*request.levers}, request.question
+    given = {"--spill": asked.spill is not None, "--costs": asked.costs is not None}
+    if "again" not in levers:
+        output.refuse_given(given, "it needs --levers again")
+    if request.rewriting.pure and not {"again", "order"} & levers:
         raise typer.BadParameter("it needs --levers order or again", param_hint="'--pure'")
+
+
+def _refuse_handed(request: Request) -> None:
+    """Refuse what says something about a header, where none is written."""
+    given = {"--path": bool(request.paths.path), "--name": request.writing.name is not None}
+    output.refuse_given(given, "it is of a header; give -o FILE.h")
 
 
 def find_change(found: Answer) -> Any:
     """Return the order or the re-runs of an answer about one program; `None` without them."""
     from memplan.levers.rewrite import Recomputed, Reordered
 
-    changes = [step.change for step in found.steps]
+    changes = [step.change for step in found.steps if step.taken]
     return next((each for each in changes if isinstance(each, (Reordered, Recomputed))), None)
 
 
-def describe_waits(step: Step) -> None:
-    """Print which operators wait, if that is what a lever did."""
+def find_beside(request: Request, found: Answer) -> Beside | None:
+    """Return what the runtime of one program needs beside its plan, whatever its order."""
+    if len(found.programs) != 1 or not found.steps or not request.model.runtime:
+        return None
+    from pathlib import Path
+
+    from memplan.programs.sources import measuring
+
+    return measuring.find_beside(found.programs[0].source, Path(request.inputs[0]))
+
+
+def describe_step(step: Step, request: Request, beside: Beside | None) -> None:
+    """Print what a lever found: which operators move or wait, and what is proved of that."""
+    from memplan.levers.rewrite import Recomputed, Reordered
     from memplan.levers.rewrite.waits import Waits
 
+    output.line("")
     if isinstance(step.change, Waits):
         from memplan.view.words.apart import describe_apart
 
-        output.line("")
         output.console().print(describe_apart(step.change.apart, step.change))
+    elif isinstance(step.change, Reordered):
+        from memplan.view.words.orders import describe_order
+
+        output.console().print(describe_order(step.change, request.showing.top, beside))
+    elif isinstance(step.change, Recomputed):
+        from memplan.view.words.again import describe_recomputed
+
+        output.console().print(describe_recomputed(step.change))
+    else:
+        output.line(f"{step.lever}: {step.words}")
 
 
 def run(request: Request, show: Callable[[Answer], None]) -> None:
@@ -223,12 +288,12 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
     show
         Prints an answer that is one part in one arena.
     """
-    asked, out = request.question, request.out
+    asked, out, showing = request.question, request.outputs.plan, request.showing
     _check(request)
     machine = _make_machine(request)
     output.check_libraries(*request.inputs)
-    sizes = envelope.parse_ranges(request.model.dim or ()) if _has_sizes(request) else None
-    programs, given = _read(request, machine, sizes)
+    ranges = sizes.parse_ranges(request.model.dim or ()) if request.has_sizes else None
+    programs, given = _read(request, machine, ranges)
 
     from memplan.scenarios.together import name_programs
 
@@ -242,41 +307,47 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
         keep=asked.keep or (),
         overlap=asked.list_pairs(),
         often=asked.count_runs(),
-        sizes=sizes,
-        where=request.sizes.where or (),
-        read_all=request.sizes.read_all,
-        pure=request.pure,
-        spill=request.spill,
-        minimize=request.minimize,
-        solver=request.solver,
-        constrain=None if len(programs) > 1 or sizes else request.constraints.add_to,
+        sizes=ranges,
+        where=asked.where or (),
+        read_all=request.model.every_size,
+        pure=request.rewriting.pure or (),
+        max_extra=request.rewriting.max_extra,
+        spill=asked.spill,
+        costs=asked.costs,
+        minimize=asked.minimize,
+        solver=asked.solver,
+        constrain=None if len(programs) > 1 or ranges else request.constraints.add_to,
         **vars(request.search),
     )
     notes = tuple(dict.fromkeys((*found.notes, *_list_board_notes(request))))
     found = replace(found, notes=notes)
-    if request.proof is not None:
+    if request.writing.proof is not None:
         found = _prove(request, found)
     for path in request.inputs:
         reading.refuse_notes(path, notes if request.model.strict else ())
     is_whole = all(part.plan.has_offsets for part in found.parts)
     written = _write(request, found, given) if is_whole else []
     beside = _find_beside(request)
-    if request.as_json:
+    if showing.as_json:
         record = {"source": [each.source for each in given], **found.summary()}
-        record |= {"output": written, "beside": [asdict(each) for each in beside]}
+        own = find_beside(request, found)
+        record |= {
+            "output": written,
+            "beside": [asdict(each) for each in beside or filter(None, [own])],
+        }
         output.line(output.make_json(record))
-    elif len(found.parts) == 1 and machine.is_arena and not sizes and not request.quiet:
+    elif len(found.parts) == 1 and machine.is_arena and not ranges and not showing.quiet:
         show(found)
-    elif not request.quiet:
+    elif not showing.quiet:
         from memplan.view.words.answers import describe_answer
 
-        output.console().print(describe_answer(found, request.top))
+        output.console().print(describe_answer(found, showing.top))
         _tell_beside(request, found, beside, names)
-    if not (request.as_json or request.quiet):
+    if not (showing.as_json or showing.quiet):
         output.tell_written(*written)
     output.tell_interrupted(found.interrupted, found.status)
     if not is_whole:
-        for unwritten in filter(None, (out, asked.program)):
+        for unwritten in filter(None, (out, request.writing.program, request.outputs.drawing)):
             output.message(f"no plan was found; {unwritten} was not changed")
         raise typer.Exit(output.exit_code(found.plan, found.interrupted))
 
@@ -289,8 +360,8 @@ def _ask(request: Request, programs: list[Any], **asked: Any) -> Answer:
     try:
         return plan(programs, **asked)
     except PlanError as error:
-        if request.as_json:
-            for unwritten in filter(None, (request.out, request.question.program)):
+        if request.showing.as_json:
+            for unwritten in filter(None, (request.outputs.plan, request.writing.program)):
                 output.message(f"no plan was found; {unwritten} was not changed")
             status = "infeasible" if isinstance(error, InfeasibleError) else "unknown"
             output.line(output.make_json({"status": status, "error": str(error)}))
@@ -301,9 +372,9 @@ def _prove(request: Request, found: Answer) -> Answer:
     """Return an answer whose one plan has a proof in a file: of the program that was chosen."""
     from memplan.solvers.refereed import find_plan
 
-    objective = "min_peak" if request.minimize else None
-    words = {**vars(request.search), "proof": request.proof}
-    plan = find_plan(found.problem, request.solver, objective, **words)
+    objective = "min_peak" if request.question.minimize else None
+    words = {**vars(request.search), "proof": request.writing.proof}
+    plan = find_plan(found.problem, request.question.solver, objective, **words)
     if plan.peak is None or found.plan.peak is None or plan.peak > found.plan.peak:
         return found
     stats = {key: found.plan.stats[key] for key in ("order",) if key in found.plan.stats}
@@ -311,27 +382,24 @@ def _prove(request: Request, found: Answer) -> Answer:
     return replace(found, parts=(replace(part, plan=plan.with_stats(**stats)),))
 
 
-def _has_sizes(request: Request) -> bool:
-    return envelope.has_ranges(request.model.dim)
-
-
 def _check(request: Request) -> None:
     """Refuse what says nothing about several programs, or cannot be written, before the work."""
-    asked, several = request.question, len(request.inputs) > 1
+    asked, several, out = request.question, len(request.inputs) > 1, request.outputs.plan
     if not several:
         of_several = {"--keep": asked.keep, "--overlap": asked.overlap, "--often": asked.often}
         for option, is_given in of_several.items():
             if is_given:
                 raise typer.BadParameter("it is of several programs", param_hint=f"'{option}'")
-    if several or _has_sizes(request):
+    if several or request.has_sizes:
         given = {"--pin": bool(request.constraints.pin)}
         output.refuse_given(given, "it is of one program, at one size")
-    if asked.program is not None:
+    program = request.writing.program
+    if program is not None:
         if several or not request.levers:
             raise typer.BadParameter(
                 "it writes what --levers made of one program", param_hint="'--program'"
             )
-        output.check_suffix(asked.program, {".json": "the program"})
+        output.check_suffix(program, {".json": "the program"})
     if asked.penalties is not None and request.search.threads is not None:
         raise typer.BadParameter(
             "the search of --penalties runs in one thread", param_hint="'--threads'"
@@ -339,26 +407,38 @@ def _check(request: Request) -> None:
     if request.memories.memory and len(request.memories.memory) > 1:
         given = {"--threads": request.search.threads is not None, "--seed": request.search.seed > 0}
         output.refuse_given(given, "it is of one arena; leave out --memory")
-    if request.spill is not None and "again" not in request.levers:
-        raise typer.BadParameter("it needs --levers again", param_hint="'--spill'")
-    if request.pure and not {"again", "order"} & {*request.levers}:
-        raise typer.BadParameter("it needs --levers order or again", param_hint="'--pure'")
-    files = {"--output": request.out, "--program": asked.program, "--proof": request.proof}
+    _refuse_without_levers(request)
+    _refuse_handed(request)
+    drawing, proof = request.outputs.drawing, request.writing.proof
+    files = {"--output": out, "--program": program, "--proof": proof, "the drawing": drawing}
+    if drawing is not None:
+        _check_drawing(request, drawing)
     if request.is_one_arena:
         output.check_outputs(files, *request.inputs)
-        output.check_suffix(request.out, output.PLANS)
-        is_csv = request.out is not None and not request.out.endswith(".json")
+        check_plan(out)
+        is_csv = out is not None and not out.endswith(".json")
         if is_csv and {"again", "order"} & {*request.levers}:
             raise typer.BadParameter(
                 "a plan in CSV cannot say which order it is for; write JSON (.json)",
                 param_hint="'--output'",
             )
     elif _has_parts(request):
-        output.check_folder(request.out)
-        output.check_output(asked.program, *request.inputs)
+        output.check_folder(out)
+        output.check_output(program, *request.inputs)
     else:
         output.check_outputs(files, *request.inputs)
-        output.check_suffix(request.out, output.PLANS)
+        check_plan(out)
+
+
+def _check_drawing(request: Request, drawing: str) -> None:
+    """Refuse a page or a picture of what it cannot show, before the work."""
+    if not request.is_one_arena:
+        raise typer.BadParameter(
+            f"{drawing} is of one plan in one arena; write the plans into a folder, and draw each "
+            "with memplan view",
+            param_hint="'--output'",
+        )
+    output.choose_drawing(drawing, *request.inputs)
 
 
 def _has_parts(request: Request) -> bool:
@@ -373,7 +453,7 @@ def _make_machine(request: Request) -> Machine:
 
     constraints = request.constraints
     memories, rest = request.memories.parse()
-    several = len(request.inputs) > 1 or _has_sizes(request)
+    several = len(request.inputs) > 1 or request.has_sizes
     capacity = constraints.capacity if several or not constraints.capacity else None
     if memories and constraints.capacity is not None:
         raise typer.BadParameter(
@@ -390,14 +470,14 @@ def _make_machine(request: Request) -> Machine:
 
 
 def _read(
-    request: Request, machine: Machine, sizes: Mapping[str, str] | None
+    request: Request, machine: Machine, ranges: Mapping[str, str] | None
 ) -> tuple[list[Any], list[Loaded]]:
     """Return the programs as `memplan.plan` takes them, and as they were read."""
     model = request.model
-    if sizes is not None:
-        is_plain = model == options.Model(model.dim)
+    if ranges is not None:
+        is_plain = replace(model, read=None) == options.Model(model.dim) and not model.read
         alone = len(request.inputs) == 1 and is_plain
-        made = [each if alone else envelope.make_reader(each, model) for each in request.inputs]
+        made = [each if alone else sizes.make_reader(each, model) for each in request.inputs]
         return made, []
     limits = options.Constraints(request.constraints.capacity if len(request.inputs) == 1 else None)
     settled = {"block-limit"} if request.question.block_limit else ()
@@ -454,8 +534,7 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
     from memplan.problem.formats.json import write_plan
 
     files: dict[str, bytes] = {}
-    written: list[str] = []
-    change, out = find_change(found), request.out
+    change, out, program = find_change(found), request.outputs.plan, request.writing.program
     if out is not None and change is not None and len(given) == 1:
         from memplan.levers.rewrite import Recomputed, require_stored
 
@@ -470,17 +549,20 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
         _refuse_left(out, plans)
         files |= _save_whole(found, out) if plans else {}
         files |= {path: write_plan(plan).encode() for path, plan in plans.items()}
-    elif out is not None and out.endswith(".json"):
-        files[out] = write_plan(found.plan).encode()
     elif out is not None:
-        written += formats.save(found.plan, out)
-    if request.question.program is not None:
+        files |= formats.render(found.plan, out)
+    if program is not None:
         from memplan.programs.sources.graph_json import write_graph
 
         graph = found.programs[0].graph
-        files[request.question.program] = write_graph(graph).encode()
+        files[program] = write_graph(graph).encode()
     formats.write_files(files)
-    return [*files, *written]
+    drawing = request.outputs.drawing
+    if drawing is not None:
+        from memplan.cli.view import draw_plan
+
+        draw_plan(request.inputs[0], found.programs[0], found.plan, drawing)
+    return [*files, *([drawing] if drawing else [])]
 
 
 def _save_whole(found: Answer, folder: str) -> dict[str, bytes]:

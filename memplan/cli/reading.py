@@ -36,7 +36,7 @@ def measure(loaded: Loaded, path: str, model: options.Model) -> tuple[Loaded, Me
             f"only programs of PyTorch (.pt2) can be run, not {loaded.source}", param_hint=hint
         )
     if model.include or model.exclude:
-        raise typer.BadParameter("leave out --include and --exclude", param_hint=hint)
+        raise typer.BadParameter("leave out --read include and exclude", param_hint=hint)
     from memplan.runtimes.torch.measure.run import measure_file
 
     found = measure_file(Path(path), model.reading())
@@ -85,7 +85,7 @@ def read_input(
         sources.load,
         path,
         capacity=capacity_to_load(path, constraints.capacity),
-        pins=model.pins,
+        pins=model.keeps_offsets,
         limit_factor=model.limit_factor,
         runtime_order=model.runtime_order,
         fused=model.fused,
@@ -179,8 +179,8 @@ def _with_kinds(loaded: Loaded, model: options.Model) -> Loaded:
     from memplan.base.errors import MemplanError
 
     graph = loaded.graph
-    also = _parse_kinds(model.include or (), "'--include'")
-    never = _parse_kinds(model.exclude or (), "'--exclude'")
+    also = _parse_kinds(model.include or (), "'--read'")
+    never = _parse_kinds(model.exclude or (), "'--read'")
     if graph is None:
         raise MemplanError(f"a {loaded.source} file does not distinguish kinds of tensors")
     return _with_graph(loaded, replace(graph, planned=(graph.planned | also) - never))

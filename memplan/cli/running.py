@@ -19,34 +19,56 @@ from memplan.cli import output
 
 __all__ = ["Command", "Group", "add_command", "add_root", "run"]
 
-# The help shows the options that only one command has, then these panels, the most used first.
+# The help shows the options of these panels, the most used first; those behind "|" are rare, and
+# shown by `--help-all`.
 _PANELS = {
-    "Machine": "--capacity --memory --block-limit --penalties --allow --reads --residency --board "
-    "--kernels",
-    "Levers": "--levers --in-place --order --recompute --bands --program --spill --pure "
-    "--max-extra-macs",
-    "Programs": "--dim --where --read-all --keep --overlap --often --include --exclude --path "
-    "--known --device --runtime-order --fused --strict --limit-factor",
-    "Constraints": "--alignment --pin --reserve --minimize",
-    "Output": "--output --overwrite --c-header --shim --format --json --quiet --top --proof "
-    "--trace --progress --runtime --measure",
-    "Search": "--timeout --nodes --states --threads --seed --solver",
+    "Machine": "--capacity --alignment --memory --machine --board | --block-limit --penalties "
+    "--allow --reads --residency --pin --reserve --minimize",
+    "Levers": "--levers --in-place | --max-extra-macs --spill --costs --pure --accept",
+    "Programs": "--dim --keep | --where --overlap --often --path --known --read --strict",
+    "Output": "--output --json --quiet | --overwrite --shim --name --plan --program --proof "
+    "--trace --format --top --progress --runtime --measure",
+    "Search": "--timeout | --nodes --threads --seed --solver",
 }
 _PLACES = {
     name: (panel, place)
     for place, (panel, name) in enumerate(
-        (panel, name) for panel, names in _PANELS.items() for name in names.split()
+        (panel, name) for panel, names in _PANELS.items() for name in names.split() if name != "|"
     )
 }
+_RARE = {name for names in _PANELS.values() for name in names.partition("|")[2].split()}
+_MANY = 25  # options of a command whose help leaves out the rare ones
+_ALL = "--help-all"
 _THREADS = "OPENBLAS_NUM_THREADS"
-# Old words still work, in all commands or in one; the last word for each takes its value.
+# Old words still work, in all commands or in one. The last of the new ones takes the value; where
+# that ends with "=", "," or ":", the value is written behind it.
 _OLD_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
-    "": {"--arena-budget": ("--capacity",), "--stripes": ("--bands",)},
+    "": {
+        "--arena-budget": ("--capacity",),
+        "--stripes": ("--bands",),
+        "--states": ("--nodes",),
+        "--kernels": ("--board", ","),
+        "--allow-inexact": ("--accept", "inexact"),
+        "--allow-refused": ("--accept", "refused"),
+        "--read-all": ("--read", "every-size"),
+        "--replan": ("--read", "no-offsets"),
+        "--fused": ("--read", "fused"),
+        "--no-fused": ("--read", "no-fused"),
+        "--runtime-order": ("--read", "runtime-order"),
+        "--include": ("--read", "include="),
+        "--exclude": ("--read", "exclude="),
+        "--device": ("--read", "device="),
+        "--allocation": ("--read", "allocation="),
+        "--limit-factor": ("--read", "limit-factor="),
+    },
     "plan": {
         "--together": (),
         "--order": ("--levers", "order"),
         "--recompute": ("--levers", "again"),
+        "--bands": ("--levers", "bands"),
+        "--stripes": ("--levers", "bands"),
         "--sync": ("--levers", "waits", "--program"),
+        "--c-header": ("--output", "header:"),
     },
 }
 _VALUES = {
@@ -71,11 +93,17 @@ class _PlainHelp:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         found.sort(key=_find_place)  # the sort is stable
         last = next((_panel_of(each) for each in reversed(found) if _panel_of(each)), None)
+        rare = [each for each in found if _RARE & {*each.opts}] if len(found) > _MANY else []
         for each in found:
             _hide_type(each)
             _take_plain_values(each)
-            if each.param_type_name != "argument":
-                each.rich_help_panel = last if "--help" in each.opts else _panel_of(each)
+            each.hidden = each in rare and not ctx.meta.get(_ALL)
+            if "--help" in each.opts:
+                each.rich_help_panel = last
+                if rare:
+                    each.help = f"Show this message; {_ALL} shows {len(rare)} options more."
+            elif each.param_type_name != "argument":
+                each.rich_help_panel = _panel_of(each)
         return found
 
 
@@ -93,6 +121,9 @@ class Command(_PlainHelp, TyperCommand):
         An option for one value that occurs twice is refused, as one of the values would be lost.
         """
         args = _rename_options(args, str(self.name))
+        if _ALL in args:
+            ctx.meta[_ALL] = True
+            args = ["--help"]
         seen = set()
         for each in self.make_parser(ctx).parse_args(args=list(args))[2]:
             option: Any = each
@@ -120,15 +151,33 @@ class Group(_PlainHelp, TyperGroup):
 
 
 def _rename_options(words: list[str], command: str) -> list[str]:
+    """Return a command line with today's names of options in place of old ones."""
     end = words.index("--") if "--" in words else len(words)
     known = _OLD_NAMES[""] | _OLD_NAMES.get(command, {})
-    renamed = []
-    for word in words[:end]:
+    renamed: list[str] = []
+    rest = iter(words[:end])
+    for word in rest:
         name, equals, value = word.partition("=")
-        *before, last = known.get(name, (name,)) or (None,)
-        if last is not None:
-            renamed += [*before, f"{last}{equals}{value}"]
-    return renamed + words[end:]
+        new = known.get(name, (name,))
+        if new and new[-1].endswith(("=", ",", ":")):
+            renamed += [*new[:-1], new[-1] + (value if equals else next(rest, ""))]
+        elif new:
+            renamed += [*new[:-1], f"{new[-1]}{equals}{value}"]
+    return _join_kernels(renamed) + words[end:]
+
+
+def _join_kernels(words: list[str]) -> list[str]:
+    """Let the kernels that an old option named stand behind the name of the board."""
+    at = [number for number, word in enumerate(words) if word.partition("=")[0] == "--board"]
+    at = [number for number in at if "=" in words[number] or number + 1 < len(words)]
+    values = [
+        words[each].partition("=")[2] if "=" in words[each] else words[each + 1] for each in at
+    ]
+    if len(values) != 2 or sum(each.startswith(",") for each in values) != 1:
+        return words
+    for each in at[::-1]:
+        words = words[:each] + words[each + (1 if "=" in words[each] else 2) :]
+    return [*words, "--board", "".join(sorted(values, key=lambda each: each.startswith(",")))]
 
 
 def _panel_of(option: Any) -> str | None:

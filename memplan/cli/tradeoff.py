@@ -12,12 +12,16 @@ from memplan.cli import options, output, reading
 
 if TYPE_CHECKING:
     from memplan.levers.pipeline import Tradeoff, TradeoffPoint
+    from memplan.levers.rewrite.bands import Frontier, Uncut
+    from memplan.programs.sources import Loaded
 
 NAME = "tradeoff"
 EXAMPLES = (
     "memplan tradeoff model.onnx --dim batch=8",
     "memplan tradeoff model.tflite -o tradeoff.html",
 )
+
+_POINTS = 8
 
 
 def command(
@@ -31,7 +35,7 @@ def command(
     points: Annotated[
         int,
         typer.Option("--points", min=1, max=1000, help="How many sizes are tried with each lever."),
-    ] = 8,
+    ] = _POINTS,
     costs: options.Costs = None,
     spill: options.Spill = None,
     in_place: options.InPlace = False,
@@ -39,7 +43,16 @@ def command(
     pure: options.Pure = None,
     *,
     limits: options.Limits,
+    levers: Annotated[
+        str | None,
+        typer.Option(
+            "--levers",
+            metavar="bands",
+            help="Only programs in bands of rows, each with its load, its copies and its regions.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
+    top: options.Top = 10,
 ) -> None:
     """Show what less memory costs in more work, and what is proved of that.
 
@@ -50,6 +63,22 @@ def command(
     """
     output.check_output(out, input, *([costs] if costs else []))
     form = output.choose_drawing(out, input)
+    if levers is not None:
+        given = {
+            "--costs": costs is not None,
+            "--spill": spill is not None,
+            "--in-place": in_place,
+            "--pure": bool(pure),
+            "--points": points != _POINTS,
+            "--timeout": limits.timeout is not None,
+            "--nodes": limits.nodes is not None,
+        }
+        output.refuse_given(given, "it says nothing about bands alone")
+        if levers != "bands":
+            message = f"{levers!r} has no tradeoff of its own; only bands have"
+            raise typer.BadParameter(message, param_hint="'--levers'")
+        _show_bands(input, out, form, dim, top, as_json=as_json)
+        return
     loaded = reading.read_input(input, options.Model(dim))
 
     from memplan.levers.pipeline import tradeoff
@@ -119,4 +148,90 @@ def _summarise_point(found: Tradeoff, point: TradeoffPoint) -> dict[str, Any]:
         "extra_macs": None
         if bands is None or found.frontier is None
         else round(found.frontier.extra(bands), 9),
+    }
+
+
+def _show_bands(
+    input: str,
+    out: str | None,
+    form: str | None,
+    dim: list[str] | None,
+    top: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Show how far the arena shrinks if large tensors are computed one band of rows at a time.
+
+    Each line is a program in bands; no other one needs less memory for as little work. Work counts
+    repeated multiplications and copied elements.
+    """
+    from memplan.levers.rewrite.bands import find_frontier
+    from memplan.programs.sources import measuring
+
+    loaded, uncut = _load_program(input, options.Model(dim))
+    found = find_frontier(uncut)
+    beside, notes = measuring.find_beside(loaded.source, Path(input)), loaded.notes
+    if as_json:
+        record = None if beside is None else asdict(beside)
+        added = {"beside": record, "notes": [asdict(note) for note in notes]}
+        output.line(output.make_json(_summarise_bands(found) | added))
+    else:
+        from memplan.view.words import bands, parts
+
+        output.console().print(bands.describe_frontier(found, top, beside))
+        if notes:
+            output.console().print(parts.render_notes(notes))
+    if out is not None:
+        from memplan.problem.formats import write_text
+        from memplan.view import frontier, picture
+
+        if form == "html":
+            write_text(out, frontier.html(found, title=Path(input).name))
+        else:
+            picture.write(frontier.draw(found), out)
+        if not as_json:
+            output.tell_written(out)
+
+
+def _load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:
+    """Return a model, and what is known of its operators: they say which rows they need."""
+    from memplan.base.errors import MemplanError
+    from memplan.programs.graph.pictures import UNKNOWN_ROWS
+    from memplan.programs.sources import detect
+    from memplan.runtimes.choosing import choose_writer
+
+    kind = detect(input)
+    writer = choose_writer(Path(input), options=model.reading(), fused=False)
+    given = writer.open()
+    uncut = writer.uncut(given)
+    if all(each.why_whole == UNKNOWN_ROWS for each in uncut.operators):
+        fields = '; "reads" of a graph JSON says it' if kind == "graph" else ""
+        raise MemplanError(
+            f"{input}: it is not known of any operator which rows of its inputs it needs{fields}"
+        )
+    return given.loaded, uncut
+
+
+def _summarise_bands(found: Frontier) -> dict[str, Any]:
+    """Return the facts for scripts; amounts are in bytes."""
+    return {
+        "macs": found.uncut.macs,
+        "complete": found.is_complete,
+        "points": [
+            {
+                "arena": point.arena,
+                "load": point.load,
+                "overhead": point.overhead,
+                "extra": round(found.extra(point), 6),
+                "regions": [
+                    asdict(region) | {"kept": sorted(region.kept)} for region in point.regions
+                ],
+            }
+            for point in found.points
+        ],
+        "whole": [
+            {"operator": operator.name, "why": operator.why_whole}
+            for operator in found.uncut.operators
+            if operator.why_whole
+        ],
     }

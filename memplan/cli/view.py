@@ -6,13 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memplan.cli import options, output, reading
 from memplan.cli.inputs import keep
-from memplan.cli.order import show_loads
 
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan
@@ -149,7 +148,7 @@ def command(
             )
         read = reading.read_input(problem, model, constraints)
         budget = {"timeout": limits.timeout, "states": limits.nodes, "pure": pure or ()}
-        show_loads(read, out, width, terminal, model.in_place, **budget)
+        _show_loads(read, out, width, terminal, model.in_place, **budget)
         return
     loaded, alone = _read(problem, plan, constraints, model)
 
@@ -173,6 +172,43 @@ def command(
         else:
             _write_picture(seen, out, colour or Colour.SIZE, width)
         output.tell_written(out)
+
+
+def _show_loads(
+    given: Loaded,
+    out: str | None,
+    width: float | None,
+    terminal: bool,
+    in_place: bool,
+    **limits: Any,
+) -> None:
+    """Show the load of a program in its given order, and in the best one that is found."""
+    from memplan.levers.rewrite import reorder
+    from memplan.solvers.planning import layouts
+
+    found = reorder(given, in_place=in_place, **limits)
+    ways = [each.problem for each in layouts(given, in_place=in_place)]
+    before, after = min(ways, key=lambda each: each.max_load), found.loaded.problem
+    if terminal:
+        from memplan.view.words.problems import draw_loads
+
+        output.console().print(draw_loads({"given order": before, "best order": after}))
+    if out is not None:
+        from memplan.view import load_plot, picture
+
+        picture.write(load_plot.draw_orders(before, after, width=width), out)
+        output.tell_written(out)
+    if found.interrupted:
+        output.message("interrupted: the best order so far is shown")
+
+
+def draw_plan(path: str, loaded: Loaded, plan: Plan, out: str) -> None:
+    """Draw one plan, as the suffix of the file says: `memplan plan -o`."""
+    seen = _Seen(path, loaded, {"plan": plan}, {})
+    if out.lower().endswith(".html"):
+        _write_page(seen, out, None)
+    else:
+        _write_picture(seen, out, Colour.SIZE, None)
 
 
 def _read(

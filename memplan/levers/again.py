@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memplan.answer import Claim, Step
 from memplan.levers.lever import Aim, Candidate, Lever, explain_missing
@@ -41,13 +41,18 @@ class Again(Lever):
         given, before, better = program.variant, program.steps, None
         if program.base is not None:
             given, before, better = program.base, program.steps[:-1], program.steps[-1].change
-        found_some = False
+        found_some, plain = False, None
         try:
             for step in self.list_steps(better or writer.bare(given), aim):
                 found_some = True
-                if _repeats(step.change) and step.extra <= aim.max_extra + 1e-12:
+                if not _repeats(step.change):
+                    plain = step
+                elif step.extra <= aim.max_extra + 1e-12:
+                    plain = None
                     extra = program.extra + step.extra
                     yield Candidate(writer.put(given, step.change), (*before, step), extra)
+            if plain is not None:  # why nothing runs again is an answer too
+                yield replace(program, steps=(*program.steps, plain))
         except NoRunsError:
             if not found_some:
                 raise  # otherwise there are none of a smaller goal either

@@ -73,7 +73,7 @@ def choose_writer(
     if out is not None:
         raise MemplanError(
             f"{_name(model)} is neither a TFLite nor an ONNX model: no other file is written in "
-            "another order or in bands; --c-header writes them, with their plan, as a header"
+            "another order or in bands; -o FILE.h writes them, with their plan, as a header"
         )
     from memplan.levers.pipeline import Plain
 

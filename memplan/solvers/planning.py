@@ -145,7 +145,7 @@ def plan_model(
     proof: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Planned:
-    """Plan a model: `memplan plan`, `memplan apply` and this function give the same plan.
+    """Plan a model: `memplan plan` and this function give the same plan.
 
     Parameters
     ----------

@@ -119,11 +119,10 @@ def test_a_picture_has_no_line_between_sizes_that_were_asked_for() -> None:
     [
         (("--dim", "batch=4:1"), '"batch=4:1" is empty'),
         (("--dim", "batch=1:4", "--dim", "batch=2"), "'batch' is given twice; give all"),
-        (("--dim", "batch"), "'batch' is not NAME=RANGE"),
+        (("--dim", "batch"), "'batch' is not NAME=N"),
         (("--dim", "batsch=1:4"), "batsch"),
         (("--dim", "batch=1:4", "--where", "batch<1"), 'no size of the range keeps to "batch<1"'),
         (("--dim", "batch=1:4", "-o", "x.txt"), "the suffix must be .json or .csv"),
-        ((), "needs a dimension with a range of sizes"),
     ],
 )
 def test_wrong_words_are_refused(
@@ -136,7 +135,7 @@ def test_wrong_words_are_refused(
 def test_commands_for_one_size_name_this_one(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests a range where one size is meant."""
     said = refused(capsys, "inspect", MODEL, "--dim", "batch=1,2")
-    assert "'batch=1,2' is not NAME=N; `memplan envelope` shows several sizes" in said
+    assert "'batch=1,2' is not NAME=N; `memplan plan` shows several sizes" in said
 
 
 @pytest.mark.parametrize("option", ["--measure", "--proof=x"])

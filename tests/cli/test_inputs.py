@@ -96,7 +96,7 @@ class TestStreams:
         """Tests that a plan is not written into a copy that goes."""
         done = run("memplan apply - --overwrite", folder)
         assert done.returncode == 2
-        assert "not a file on disk" in done.stderr
+        assert "not one file on disk" in done.stderr
 
 
 class TestResults:

@@ -55,25 +55,12 @@ def test_what_runs_again_and_what_it_costs(capsys: pytest.CaptureFixture[str]) -
 def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the record, and that a limit on the work is taken."""
     assert main(["recompute", "step.json", "-c", "1040", "--states", "500", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    (record,) = json.loads(capsys.readouterr().out)["steps"]
     assert (record["load"], record["given_load"], record["repeated"]) == (1040, 1200, 1)
     assert record["extra"] == record["bound"] == pytest.approx(0.0517, abs=1e-4)
     assert record["runs"] == [*range(9), 0, 9]
     assert record["floor"]["bytes"] == 640
     assert not record["gains_nothing"]
-
-
-def test_an_answer_tells_as_much(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that the steps of a plan have all facts that the commands of one lever print."""
-    for command, lever in (("order", "order"), ("recompute", "again")):
-        capacity = ["-c", "1040"] if lever == "again" else []
-        assert main([command, "step.json", *capacity, "--json"]) == 0
-        alone = json.loads(capsys.readouterr().out)
-        assert main(["plan", "step.json", *capacity, "--levers", lever, "--json"]) == 0
-        step = json.loads(capsys.readouterr().out)["steps"][0]
-        shared = (alone.keys() & step.keys()) - {"seconds", "extra"}
-        assert {"given_load", "load", "bound", "status", "interrupted", "states"} <= shared
-        assert {key: alone[key] for key in shared} == {key: step[key] for key in shared}
 
 
 def test_times_that_were_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -152,7 +139,8 @@ def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'below the floor of 640: operator "b' in refused(
         capsys, "recompute", "step.json", "-c", "600", code=1
     )
-    assert "gains nothing" in refused(capsys, "recompute", CHAIN, "-c", "1MiB", code=1)
+    assert main(["recompute", CHAIN, "-c", "1MiB"]) == 1
+    assert "gains nothing" in " ".join(capsys.readouterr().out.split())
     assert "a problem has no operators" in refused(capsys, "recompute", FIVE, "-c", "1MiB")
 
 
@@ -200,7 +188,7 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
         assert line in lines
     assert mp.load("moved.json").problem.max_load <= 1040
     assert main([*words, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    (record,) = json.loads(capsys.readouterr().out)["steps"]
     assert (record["moved"], record["outside"], record["repeated"]) == (["x0"], 200, 0)
     asked = ("plan", "step.json", "--levers", "again", "--spill", "40TB/s", "-c", "1040")
     told(capsys, *asked, "-o", "plan.json")
@@ -220,8 +208,8 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
         (("plan", "step.json", "--spill", "1GB/s", "-c", "1040"), "it needs --levers again"),
         (("plan", "step.json", "--levers", "again"), "give a capacity"),
         (("plan", "step.json", "--levers", "again", "-c", "1040", "-o", "p.csv"), "write JSON"),
-        (("apply", "step.json", "--recompute", "--c-header", "p.h"), "it needs --capacity"),
-        (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "--c-header"),
+        (("apply", "step.json", "--recompute", "--c-header", "p.h"), "give --capacity"),
+        (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "-o FILE.h"),
         (("apply", MOBILE, "--recompute", "-c", "20K", "-o", "p.tflite"), "runs no copies of"),
     ],
 )

@@ -31,8 +31,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("plan", "five.csv", "-o", "x.xyz"), "must be .json for JSON or .csv for a table"),
-        (("plan", "five.csv", "-o", "x.tflite"), "must be .json for JSON or .csv for a table"),
+        (("plan", "five.csv", "-o", "x.xyz"), "must be .json for JSON or .csv for a table or"),
+        (("plan", "five.csv", "-o", "x.tflite"), "only TFLite models carry their plan"),
         (("convert", "five.csv", "x.txt"), ".graphml for the graph"),
         (("record", "net.py:net", "-o", "x.pt"), "must be .json for the trace"),
         (("recompute", GRAPH, "-c", "1MiB", "-o", "x.pt2"), "must be .json for the program"),

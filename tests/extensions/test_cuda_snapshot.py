@@ -182,7 +182,7 @@ class TestTraces:
         (note,) = result.notes
         assert note.code is Code.PARTLY_READ
         assert "only device 0 is planned, which held the most (30 bytes at once)" in note.text
-        assert "also has 1 (20 bytes): choose one with --device" in note.text
+        assert "also has 1 (20 bytes): choose one with --read device=N" in note.text
         other = loaded(tmp_path, what, part=1)
         assert (other.problem.size.tolist(), other.notes) == ([20] * 3, ())
         with pytest.raises(MemplanError, match="has no device 2; it has 0, 1"):

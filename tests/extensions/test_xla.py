@@ -313,7 +313,7 @@ class TestFolders:
         for where in (path, tmp_path):
             (note,) = read(where, Options()).notes
             assert "(number 1, 192 bytes)" in note.text
-            assert "the same program has 9 (64 bytes): choose with --allocation" in note.text
+            assert "the same program has 9 (64 bytes): choose with --read allocation=N" in note.text
             other = read(where, Options(part=9))
             assert (other.problem.ids, other.figures[0].bytes, other.notes) == (("fast",), 64, ())
             with pytest.raises(MemplanError, match="no temporary allocation 7; there is 1 of mod"):

@@ -115,7 +115,7 @@ class TestLimits:
         """Tests that the sentence names the factor with which a file is unpacked, and no less."""
         path = tmp_path / "large.pt2"
         path.write_bytes(archive(b" " * (1 << 20), 200))
-        with pytest.raises(FormatError, match="raise the limits with --limit-factor 2"):
+        with pytest.raises(FormatError, match="raise the limits with --read limit-factor=2"):
             load(path)
         with pytest.raises(FormatError, match="is not valid JSON"):
             load(path, limit_factor=2)

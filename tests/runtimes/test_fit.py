@@ -262,7 +262,7 @@ def test_outputs_that_differ_are_not_written(
     give_outputs(monkeypatch, difference)
     command = ["fit", str(path), size, "-o", str(out)]
     assert main(command) == code
-    assert "--allow-inexact writes" in " ".join("".join(capsys.readouterr()).split())
+    assert "--accept inexact writes" in " ".join("".join(capsys.readouterr()).split())
     assert not out.exists()
     assert main([*command, "--allow-inexact"]) == 0
     assert out.exists()

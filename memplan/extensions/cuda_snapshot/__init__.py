@@ -182,7 +182,7 @@ def _choose(histories: dict[int, _History], asked: int | None) -> tuple[int, tup
     failed = [str(d) for d in most if d != device and histories[d].failed]
     text = (
         f"only device {device} is planned, which held the most ({most[device]:,} bytes at once); "
-        f"the snapshot also has {listed(others, quote=False)}: choose one with --device"
+        f"the snapshot also has {listed(others, quote=False)}: choose one with --read device=N"
     )
     if failed:
         text += f"; memory ran out on {listed(failed, quote=False)}"

@@ -100,7 +100,8 @@ def _choose(path: Path, found: list[Heap], asked: int | None) -> tuple[Heap, lis
     )
     if len(inside) > 1:
         others = [f"{h.number} ({h.bytes:,} bytes)" for h in inside if h is not largest]
-        text += f"; the same program has {listed(others, quote=False)}: choose with --allocation"
+        known = listed(others, quote=False)
+        text += f"; the same program has {known}: choose with --read allocation=N"
     if len(inside) < len(found):
         text += "; give a file of the dump to choose another program"
     return largest, [Note(Code.PARTLY_READ, text)]

@@ -191,7 +191,7 @@ class Arranged(Reported):
             return ""
         if self.different is not None and self.point is None:
             return (
-                f": in bands, outputs differ by up to {self.different:g}; --allow-inexact writes "
+                f": in bands, outputs differ by up to {self.different:g}; --accept inexact writes "
                 "them"
             )
         return f": {self.frontier.explain(self.point or self.frontier.points[0])}"
@@ -226,13 +226,13 @@ class Arranged(Reported):
         if self.comparison is None:
             raise MemplanError(
                 f"{self.name}: the runtime does not run this model here, so the outputs of the new "
-                "one were not compared; --allow-inexact writes it nevertheless"
+                "one were not compared; --accept inexact writes it nevertheless"
             )
         if self.comparison.difference:
             what = "in bands, outputs" if self.again is None else "outputs"
             raise MemplanError(
                 f"{self.name}: {what} differ from those of the model by up to "
-                f"{self.comparison.difference:g}; --allow-inexact writes them nevertheless"
+                f"{self.comparison.difference:g}; --accept inexact writes them nevertheless"
             )
 
     def find_floor(self) -> tuple[int, str]:

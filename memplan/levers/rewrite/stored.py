@@ -77,5 +77,5 @@ def require_stored(given: Loaded, order: Sequence[int], found: Loaded, path: str
         raise FormatError(
             path,
             "operators inside of branches or loops move too, which neither a plan nor a header "
-            "can say: leave out --order or --recompute",
+            "can say: leave out order and again",
         )

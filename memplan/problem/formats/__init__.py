@@ -29,6 +29,7 @@ __all__ = [
     "load_plan",
     "load_planned",
     "load_trace",
+    "render",
     "save",
     "write_bytes",
     "write_files",
@@ -159,6 +160,24 @@ def save(
     MemplanError
         If the format cannot represent the problem, plan or trace.
     """
+    files = render(what, path, format=format, dialect=dialect, problem=problem)
+    write_files(files)
+    return tuple(files)
+
+
+def render(
+    what: Asked | Plan | Trace,
+    path: str | os.PathLike[str],
+    *,
+    format: Format | None = None,
+    dialect: Dialect = "lower-upper",
+    problem: Asked | None = None,
+) -> dict[str, bytes]:
+    """Return the files that `save` would write, with their content: for a caller with more files.
+
+    The parameters and errors are those of `save`.
+    """
+    name = os.fspath(path)
     if format is None:
         format = "json" if isinstance(what, Trace) else choose_format(path)
         if isinstance(what, Plan) and format != "json":
@@ -174,7 +193,7 @@ def save(
         if format in ("dot", "graphml"):
             raise MemplanError(f"{_NAMES[format]} cannot store a plan; write it as CSV or JSON")
         if format == "csv":
-            return _write_table(path, minimalloc_csv.write_plan(owner, what, dialect), what)
+            return _render_table(name, minimalloc_csv.write_plan(owner, what, dialect), what)
         text = json.write_plan(what)
     else:
         asked = problem_of(what)
@@ -182,8 +201,8 @@ def save(
             text = minimalloc_csv.write_problem(asked, dialect)
         else:
             text = _WRITERS[format](asked)
-    write_text(path, text)
-    return (os.fspath(path),)
+    with writing(name):
+        return {name: text.encode()}
 
 
 def choose_format(path: str | os.PathLike[str]) -> Format:
@@ -192,17 +211,14 @@ def choose_format(path: str | os.PathLike[str]) -> Format:
     return next((kind for suffix, kind in _SUFFIXES.items() if name.endswith(suffix)), "csv")
 
 
-def _write_table(path: str | os.PathLike[str], table: str, plan: Plan) -> tuple[str, ...]:
-    """Write a plan in CSV with the file beside it, or neither; return the files."""
-    name = os.fspath(path)
-    if is_special(name):
-        write_text(name, table)
-        return (name,)
+def _render_table(name: str, table: str, plan: Plan) -> dict[str, bytes]:
+    """Return a plan in CSV with the file beside it; a pipe or a device has none."""
     with writing(name):
-        claims = minimalloc_csv.write_claims(plan, table)
-        files = {name: table.encode(), name + minimalloc_csv.BESIDE: claims.encode()}
-        write_files(files)
-    return tuple(files)
+        files = {name: table.encode()}
+        if not is_special(name):
+            claims = minimalloc_csv.write_claims(plan, table)
+            files[name + minimalloc_csv.BESIDE] = claims.encode()
+    return files
 
 
 def _read_beside(name: str) -> str | None:

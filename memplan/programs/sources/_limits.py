@@ -2,8 +2,8 @@
 
 A few kilobytes can unpack to gigabytes, or call functions that call functions. The size of a file
 is not limited, but that of its expansion is, so that any file of some megabytes is read or rejected
-within 1 GB and seconds. `Options.limit_factor` (`--limit-factor`) multiplies every limit, for
-trusted files that are really that large.
+within 1 GB and seconds. `Options.limit_factor` (`--read limit-factor=N`) multiplies every limit,
+for trusted files that are really that large.
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ def check_growth(what: str, amount: int, limit: int, factor: int, unit: str) -> 
         raise GraphError(f"{what} would be far more than {most}, so memplan cannot read the file")
     raise GraphError(
         f"{what} would be {amount:,} {unit}, more than {most}; if you trust the file, raise the "
-        f"limits with --limit-factor {least}"
+        f"limits with --read limit-factor={least}"
     )

@@ -122,7 +122,7 @@ def _explain_fused(loaded: Loaded, session: Held, plain: Held) -> tuple[Note, ..
         return ()
     text = (
         f"onnxruntime fuses operators, and needs {session.requested} bytes, where those of the "
-        f"file have at least {load} live at one time: --fused plans the model as it runs it"
+        f"file have at least {load} live at one time: --read fused plans the model as it runs it"
     )
     return (Note(Code.FUSED_BELOW, text),)
 

@@ -232,7 +232,7 @@ class _Kept:
 
 
 def _drop_folded(model: Model) -> Model:
-    """Leave out operators that only unpack weights: `memplan apply` does, and TFLM needs that."""
+    """Leave out operators that only unpack weights: `memplan plan` does, and TFLM needs that."""
     folded = find_folded(model)
     subgraphs = tuple(
         replace(

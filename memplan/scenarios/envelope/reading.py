@@ -75,7 +75,8 @@ def find_scenarios(
         if len(asked) > _MOST_READ:
             raise MemplanError(
                 f"{misfit}; ask for at most {_MOST_READ:,} sizes, which are read one by one, as "
-                f"in {asked.names[0]}=1,2,4 or with a step, or have all of them read (--read-all)"
+                f"in {asked.names[0]}=1,2,4 or with a step, or have all of them read "
+                "(--read every-size)"
             )
     scenarios = _read_all(reader, asked)
     if len(scenarios) == 1:

@@ -62,7 +62,7 @@ def _list_facts(found: Envelope) -> Iterator[Fact]:
     yield "search", f"{plans} {gives} the peaks of all sizes; {seconds(found.seconds)}"
     yield "bytes", found.how
     if found.premise:
-        yield "premise", f"{found.premise}; --read-all (read_all=True) reads every size"
+        yield "premise", f"{found.premise}; --read every-size (read_all=True) reads every size"
     yield "one plan", _tell_one(found)
 
 

@@ -67,7 +67,7 @@ def judge_order(found: Reordered | str, most: int = MOST_ROWS) -> RenderableType
         return Text(f"Other orders were not tried: {escape_sentence(found)}")
     if found.peak < found.given_peak:
         less = exact(found.given_peak - found.peak)
-        answer = Text(f"Another order needs {less} less: see `memplan order`.", style=OPEN)
+        answer = Text(f"Another order needs {less} less: see `--levers order`.", style=OPEN)
     elif found.status is Status.OPTIMAL:
         answer = Text("The order of the file is a best one: proved.", style=GOOD)
     else:

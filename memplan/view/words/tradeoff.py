@@ -146,7 +146,7 @@ def list_gains(found: Tradeoff) -> list[str]:
     if found.given.variant.loaded.source == "tflite" and any(p.again for p in found.points):
         lines.append(
             "TensorFlow Lite Micro runs no copies of operators: for programs with re-runs, write a "
-            "C header (memplan apply --recompute --c-header)."
+            "C header (memplan plan --levers again -o FILE.h)."
         )
     if found.no_bands:
         lines.append(f"Bands gain nothing: {found.no_bands}.")

@@ -150,7 +150,7 @@ def _explain_order(here: int, there: int) -> Note:
     text = (
         f"onnxruntime runs operators in an order of its own with a load of {there} bytes; {here} "
         "are those of the order of the file, which it keeps with ExecutionOrder.PRIORITY_BASED "
-        "(--runtime-order plans for its own order; its optimizations change operators, too)"
+        "(--read runtime-order plans for its own order; its optimizations change operators, too)"
     )
     return Note(Code.ORDER_OF_RUNTIME, text)
 

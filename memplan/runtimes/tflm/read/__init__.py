@@ -95,7 +95,7 @@ def _notes(model: Model) -> tuple[Note, ...]:
     if unpacked:
         text = (
             f"{unpacked} operators only unpack float16 or sparse weights and are not planned: "
-            "TFLM needs them stored as float32, which memplan apply does"
+            "TFLM needs them stored as float32, which memplan plan does"
         )
         notes.append(Note(Code.WEIGHTS_UNPACKED, text))
     notes += note_sizes(model)

@@ -100,7 +100,7 @@ def shim_header(
     if any(find_folded(stored).values()):
         raise MemplanError(
             f"{model} has float16 or sparse weights, which TFLM does not unpack: write it with "
-            "`memplan apply` first, and make the header from its output"
+            "`memplan plan` first, and make the header from its output"
         )
     stored, _ = put_on_board(replace(stored, offsets=()), board)
     made = plan_file(model, plan, in_place=in_place, replan=replan, timeout=timeout, board=board)

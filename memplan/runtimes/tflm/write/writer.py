@@ -312,7 +312,7 @@ class TfliteMicro(Writer):
         refused = next((each for each in notes if each.code is Code.RUNTIME_REFUSES), None)
         if refused is not None and not self._allow_refused:
             raise MemplanError(
-                f"{refused.text}: {self._out} was not written; --allow-refused writes it "
+                f"{refused.text}: {self._out} was not written; --accept refused writes it "
                 "nevertheless, for a build of TensorFlow Lite Micro that takes it"
             )
         return refused

@@ -1,4 +1,4 @@
-"""`memplan envelope`: the peak at every size of a range of dimensions."""
+"""`memplan plan --dim NAME=RANGE`: the peak at every size, and the files of that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from memplan.programs.sources import Loaded
     from memplan.scenarios.envelope import Envelope
 
-NAME = "envelope"
-EXAMPLES = (
-    "memplan envelope model.onnx --dim batch=1:64",
-    "memplan envelope model.onnx --dim batch=1:64 --where 'batch<=8' -o plan.json",
-)
+__all__ = ["has_ranges", "make_reader", "parse_ranges", "run"]
 
 _WRITES = {
     **dict.fromkeys((".json", ".csv"), "plan"),
@@ -30,74 +26,50 @@ _WRITES = {
 }
 
 
-def command(
-    input: options.Input,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dim",
-            metavar="NAME=RANGE",
-            help="Sizes of a symbolic dimension: 8, 1:64, 64:4096:64 (a step) or 1,2,4. May be "
-            "repeated.",
-        ),
-    ] = None,
-    out: Annotated[
-        str | None,
-        options.write_to(
-            "Draw the peak (.png, .svg, .pdf), write the one plan whose offsets are legal at every "
-            "size (.json, .csv), or a C function that makes the plan of a size (.h)."
-        ),
-    ] = None,
-    *,
-    sizes: options.Sizes,
-    search: options.Search,
-    as_json: options.AsJson = False,
-) -> None:
-    """Show how much memory a program needs at every size of a range, and what is proved of that.
-
-    Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
-    plan with the same offsets for all sizes is shown too.
-    """
-    run(input, options.Model(dim), sizes, search, out, as_json=as_json)
-
-
 def run(
     input: str,
     model: options.Model,
-    sizes: options.Sizes,
+    where: Sequence[str],
     search: options.Search,
-    out: str | None,
+    outs: Sequence[str],
     *,
     as_json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Find the envelope of a file, print it, and write what the suffix of `out` says."""
-    output.check_output(out, input)
-    kind = os.path.splitext(out or "")[1].lower()
-    if out is not None and kind not in _WRITES:
-        raise FormatError(
-            out,
-            "the suffix must be .json or .csv for the plan of all sizes, .h for a C header, or "
-            ".png, .svg or .pdf for a picture",
-        )
-    output.check_libraries(input, extras=("plot",) * (_WRITES.get(kind) == "picture"))
+    """Find the envelope of a file, print it, and write what the suffixes of `outs` say.
+
+    Plans at few sizes say which buffers lie below which, and that is evaluated at all sizes. One
+    plan with the same offsets for all sizes is shown too.
+    """
+    kinds = {out: os.path.splitext(out)[1].lower() for out in outs}
+    for out, kind in kinds.items():
+        output.check_output(out, input)
+        if kind not in _WRITES:
+            raise FormatError(
+                out,
+                "the suffix must be .json or .csv for the plan of all sizes, .h for a C header, "
+                "or .png, .svg or .pdf for a picture",
+            )
+    drawn = "picture" in map(_WRITES.get, kinds.values())
+    output.check_libraries(input, extras=("plot",) * drawn)
     ranges = parse_ranges(model.dim or ())
 
     from memplan.scenarios.envelope import envelope
 
     limits = {name: value for name, value in vars(search).items() if value is not None}
     # A file is given by its name, as formulas are in it, unless it is to be read in another way.
-    is_plain = model == options.Model(model.dim)
+    plain = [each for each in model.read or () if each != "every-size"]
+    is_plain = replace(model, read=None) == options.Model(model.dim) and not plain
     found = envelope(
         input if is_plain else make_reader(input, model),
         ranges,
-        sizes.where or (),
-        read_all=sizes.read_all,
+        where,
+        read_all=model.every_size,
         **limits,
     )
     if as_json or not quiet:
         _show(found, as_json=as_json)
-    if out is not None:
+    for out, kind in kinds.items():
         written = _write(found, out, _WRITES[kind])
         if not (as_json or quiet):
             output.tell_written(*written)
