@@ -24,8 +24,8 @@ from memplan.problem.plan import Plan, Status
 from memplan.programs.graph.states import add_states, find_states
 from memplan.programs.sources import Loaded, detect, lay_out_again, load, of_problem
 from memplan.programs.sources.loaded import note_limit
-from memplan.programs.sources.measuring import import_runtime
 from memplan.programs.sources.options import Options
+from memplan.programs.sources.registry import import_runtime
 from memplan.referee import verify, verify_shared
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole

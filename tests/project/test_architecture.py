@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 import structure
@@ -142,6 +143,24 @@ def test_one_place_installs_what_draws() -> None:
     """Tests that a lower room reaches a higher one only through `memplan.base.drawing`."""
     installs = [file for file in files() if "install_artist" in file.read_text()]
     assert installs == [PACKAGE / "__init__.py", PACKAGE / "base" / "drawing.py"]
+
+
+def test_modules_of_higher_rooms_are_named_as_text_in_two_tables() -> None:
+    """Tests that nothing is imported by its name around the table but public names and formats."""
+    names = {}
+    for file in files():
+        text = (node.value for node in ast.walk(ast.parse(file.read_text())) if is_text(node))
+        found = (re.fullmatch(r"memplan\.(\w+)[\w.]*", each) for each in text)
+        rooms = {each[1] for each in found if each and each[1] in MAY_IMPORT}
+        names[file] = rooms - MAY_IMPORT[room_of(file)] - {room_of(file)}
+    tables = {PACKAGE / "__init__.py", PACKAGE / "programs" / "sources" / "registry.py"}
+    assert {file for file in names if names[file]} == tables
+    assert names[PACKAGE / "programs" / "sources" / "registry.py"] == {"runtimes", "extensions"}
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    """Return whether a node is a text."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 # What extensions import beside `memplan` itself (docs/extending.md): of these rooms and modules no

@@ -26,7 +26,7 @@ from memplan.programs.sources.loaded import (
 )
 from memplan.programs.sources.options import Options
 from memplan.programs.sources.recognise import is_ours, is_table
-from memplan.programs.sources.registry import find_others, find_source, list_sources
+from memplan.programs.sources.registry import find_others, find_source, import_runtime, list_sources
 
 if TYPE_CHECKING:
     from memplan.runtimes.tflm.read.boards import Board
@@ -117,7 +117,7 @@ def load(
         dims or {}, _parse_kinds(include), in_place, pins, limit_factor, runtime_order, part, fused
     )
     if board is not None:
-        boards = import_module("memplan.runtimes.tflm.read.boards")
+        boards = import_runtime("tflite", "read.boards")
         options = replace(options, board=boards.find_board(board))
     if not isinstance(path, (str, os.PathLike)):
         if board is not None:

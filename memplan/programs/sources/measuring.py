@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import cast
 
 from memplan.base.notes import Code, Note
 from memplan.programs.sources.loaded import Beside, Figure
 from memplan.programs.sources.options import Options
+from memplan.programs.sources.registry import import_runtime, list_sources
 
-__all__ = ["find_beside", "import_runtime", "join_notes", "measure"]
-
-# By source: the package of its runtime, which has `measure.measure(path, options)`.
-_RUNTIMES: Final = {
-    "onnx": "memplan.runtimes.onnx",
-    "tflite": "memplan.runtimes.tflm",
-    "torch": "memplan.runtimes.torch",
-}
+__all__ = ["find_beside", "join_notes", "measure"]
 
 
 def measure(source: str, path: Path, options: Options) -> Figure | None:
@@ -26,7 +19,8 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
 
     The source (`Loaded.source`) has read the file with the same options without an error.
     """
-    if source not in _RUNTIMES:
+    known = list_sources().get(source)
+    if known is None or not known.runtime:
         return None
     return cast("Figure | None", import_runtime(source, "measure").measure(path, options))
 
@@ -39,11 +33,6 @@ def find_beside(source: str, path: Path) -> Beside | None:
     if source != "tflite":
         return None
     return cast("Beside", import_runtime(source, "arena").find_beside(path))
-
-
-def import_runtime(source: str, module: str) -> Any:
-    """Return a module of a source's own runtime, which is not loaded before it is asked."""
-    return importlib.import_module(f"{_RUNTIMES[source]}.{module}")
 
 
 def join_notes(notes: Iterable[Note], figures: Iterable[Figure]) -> tuple[Note, ...]:

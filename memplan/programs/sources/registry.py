@@ -18,7 +18,15 @@ from memplan.base.errors import MemplanError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Source", "describe", "find_others", "find_source", "find_writer", "list_sources"]
+__all__ = [
+    "Source",
+    "describe",
+    "find_others",
+    "find_source",
+    "find_writer",
+    "import_runtime",
+    "list_sources",
+]
 
 _SOURCES_OF_OTHERS: Final = "memplan.sources"
 _WRITERS_OF_OTHERS: Final = "memplan.writers"
@@ -48,6 +56,8 @@ class Source:
         Whether a file may hold several problems, of which one is planned.
     dialect
         The module with the `programs.sources.dialects.Dialect` of its operators, as `DIALECT`.
+    runtime
+        The package of its own runtime, which has `measure.measure(path, options)`.
     """
 
     module: str
@@ -57,6 +67,7 @@ class Source:
     has_dimensions: bool = False
     has_parts: bool = False
     dialect: str = ""
+    runtime: str = ""
 
 
 # They are asked in this order; those that recognise their files for certain come first.
@@ -67,6 +78,7 @@ _CERTAIN: Final = {
         binary="TFLite",
         has_dimensions=True,
         dialect="memplan.runtimes.tflm.effects",
+        runtime="memplan.runtimes.tflm",
     ),
     "torch": Source(
         "memplan.runtimes.torch.read",
@@ -74,6 +86,7 @@ _CERTAIN: Final = {
         binary="torch.export",
         has_dimensions=True,
         dialect="memplan.runtimes.torch.effects",
+        runtime="memplan.runtimes.torch",
     ),
     "trace": Source(
         "memplan.programs.sources.trace_json", "a recorded run of a PyTorch model", "a recorded run"
@@ -87,6 +100,7 @@ _LAST: Final = {
         binary="ONNX",
         has_dimensions=True,
         dialect="memplan.runtimes.onnx.operators",
+        runtime="memplan.runtimes.onnx",
     ),
 }
 
@@ -133,6 +147,11 @@ def find_source(name: str) -> Any:
     if source is None and name not in _TEXTS:
         source = find_others().get(name)
     return None if source is None else import_module(source.module)
+
+
+def import_runtime(name: str, module: str) -> Any:
+    """Return a module of a format's own runtime, which is not loaded before it is asked."""
+    return import_module(f"{list_sources()[name].runtime}.{module}")
 
 
 _TEXTS: Final = {"csv": "a problem in CSV", "json": "a problem in JSON"}
