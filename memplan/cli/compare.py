@@ -71,13 +71,10 @@ _APART = (
 _WHAT = "A model, a dump, a snapshot, a trace, a graph, a problem or a plan. `-` is standard input."
 
 
-def command(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=keep)],
-    after: Annotated[
-        str, typer.Argument(metavar="AFTER", help="The same, after the change.", callback=keep)
-    ],
-    model: options.Model,
-    trials: options.Trials,
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
     peak_limit: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +82,7 @@ def command(
             metavar="GROWTH",
             help="Exit with 1 if the peak grows by more than this: 1%, 0%, 4KiB.",
         ),
-    ] = None,
+    ] = None
     load_limit: Annotated[
         str | None,
         typer.Option(
@@ -93,17 +90,28 @@ def command(
             metavar="GROWTH",
             help="Exit with 1 if the max load grows by more than this; it needs no plan.",
         ),
-    ] = None,
+    ] = None
     format: Annotated[
         ReportFormat | None,
         typer.Option("--format", help="Format of the output; by default its suffix decides."),
-    ] = None,
-    as_json: options.AsJson = False,
+    ] = None
     out: Annotated[
         str | None,
         options.write_to("Write the comparison to this file instead of printing it."),
-    ] = None,
+    ] = None
+
+
+def command(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_WHAT, callback=keep)],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="The same, after the change.", callback=keep)
+    ],
+    *,
+    model: options.Model,
+    trials: options.Trials,
+    as_json: options.AsJson = False,
     top: options.Top = 10,
+    asked: _Asked,
 ) -> None:
     """Show what grew from BEFORE to AFTER, and which buffers are live at the peak now.
 
@@ -111,14 +119,15 @@ def command(
     exit code is 1 if a limit on growth is exceeded, or if the two have no buffer in common, and 3
     if no plan was found to compare with it.
     """
+    format = asked.format
     if as_json and format not in (None, ReportFormat.JSON):
         raise typer.BadParameter("--format names another format", param_hint="'--json'")
     if as_json:
         format = ReportFormat.JSON
-    gates = _parse_gates(peak_limit, load_limit)
-    output.check_output(out, before, after)
+    gates = _parse_gates(asked.peak_limit, asked.load_limit)
+    output.check_output(asked.out, before, after)
     if format is None:
-        output.check_suffix(out, {each: kind.value for each, kind in _FORMATS.items()})
+        output.check_suffix(asked.out, {each: kind.value for each, kind in _FORMATS.items()})
     output.check_libraries(before, after)
 
     from memplan.analysis.compare import NODES, compare
@@ -132,9 +141,9 @@ def command(
         found,
         (output.names.get(before, before), output.names.get(after, after)),
         verdicts,
-        format or _format_of(out),
+        format or _format_of(asked.out),
         top,
-        out,
+        asked.out,
     )
     output.tell_interrupted(found.interrupted, "the best plans so far")
     codes = {verdict.code for verdict in verdicts}

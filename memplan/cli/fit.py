@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +26,25 @@ EXAMPLES = (
 )
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
+    out: Annotated[
+        str | None,
+        options.write_to(
+            "Write what fits: a model of the same kind, or a header in C (.h); with --memory, into "
+            "this folder."
+        ),
+    ] = None
+    head: Annotated[
+        bool,
+        typer.Option(
+            "--head", help="SIZE is for the plan alone, without what TFLM keeps beside it."
+        ),
+    ] = False
+
+
 def command(
     input: options.Input,
     size: Annotated[
@@ -36,19 +55,6 @@ def command(
             help="The memory that there is: 256KiB, 1MB. Without it, show what each lever needs.",
         ),
     ] = None,
-    out: Annotated[
-        str | None,
-        options.write_to(
-            "Write what fits: a model of the same kind, or a header in C (.h); with --memory, into "
-            "this folder."
-        ),
-    ] = None,
-    head: Annotated[
-        bool,
-        typer.Option(
-            "--head", help="SIZE is for the plan alone, without what TFLM keeps beside it."
-        ),
-    ] = False,
     *,
     rewriting: options.Rewriting,
     limits: options.Limits,
@@ -57,6 +63,7 @@ def command(
     dim: options.Dim = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
+    asked: _Asked,
 ) -> None:
     """Make a program fit into the memory that there is, at the least cost, and say what was done.
 
@@ -69,19 +76,16 @@ def command(
     more work. Otherwise buffers are assigned to all of them, with the least traffic in slow ones.
     """
     if several.memory:
-        single = {
-            "SIZE": size is not None,
-            "--head": head,
-        }
+        single = {"SIZE": size is not None, "--head": asked.head}
         output.refuse_given(single, "it is of one memory; leave out --memory")
         _fit_memories(
-            input, several, rewriting, limits, on, dim, out, strict=strict, as_json=as_json
+            input, several, rewriting, limits, on, dim, asked.out, strict=strict, as_json=as_json
         )
         return
     from memplan.runtimes.fitting import find_fit
 
-    output.check_output(out, input)
-    if out is not None and size is None:
+    output.check_output(asked.out, input)
+    if asked.out is not None and size is None:
         raise typer.BadParameter("give a SIZE: only what fits is written", param_hint="'--output'")
     allowed = rewriting.list_limits()
     if rewriting.max_extra is None:
@@ -89,13 +93,18 @@ def command(
     found = find_fit(
         input,
         size,
-        out=out,
+        out=asked.out,
         dims=options.parse_dims(dim or ()),
-        head_only=head,
+        head_only=asked.head,
         board=on.find(),
         **allowed | vars(limits),
     )
     reading.refuse_notes(input, found.notes if strict else ())
+    _finish(found, asked.out, as_json=as_json)
+
+
+def _finish(found: Arranged, out: str | None, *, as_json: bool) -> None:
+    """Write what fits, and say what was done."""
     written = out if found.fits and out is not None else None
     if written is not None:
         from memplan.problem import formats

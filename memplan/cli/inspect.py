@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,31 @@ EXAMPLES = (
 )
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
+    why: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--why",
+            metavar="A B",
+            help="Only explain why these two tensors of a program may share memory, or may not.",
+        ),
+    ] = None
+    suggest_sync: Annotated[
+        bool,
+        typer.Option(
+            "--suggest-sync",
+            help="Also show which synchronization between streams of a program would save "
+            "most memory.",
+        ),
+    ] = False
+
+
 def command(
     input: options.Input,
+    *,
     model: options.Model,
     constraints: options.Constraints,
     trials: options.Trials,
@@ -34,22 +57,7 @@ def command(
     measure: options.Measure = False,
     top: options.Top = 10,
     as_json: options.AsJson = False,
-    why: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--why",
-            metavar="A B",
-            help="Only explain why these two tensors of a program may share memory, or may not.",
-        ),
-    ] = None,
-    suggest_sync: Annotated[
-        bool,
-        typer.Option(
-            "--suggest-sync",
-            help="Also show which synchronization between streams of a program would save "
-            "most memory.",
-        ),
-    ] = False,
+    asked: _Asked,
 ) -> None:
     """Show how much memory is needed and when, which buffers cause it, and what would reduce it.
 
@@ -57,32 +65,27 @@ def command(
     which buffers cannot be placed together, and which single change would help. The exit code is 0
     whenever there is an answer, even if the problem does not fit.
     """
-    if as_json and (why is not None or suggest_sync):
+    if as_json and (asked.why is not None or asked.suggest_sync):
         raise typer.BadParameter("--why and --suggest-sync answer in words", param_hint="'--json'")
     output.check_libraries(input, extras=("torch",) * measure)
     board = on.find()
     loaded = reading.read_input(input, model, constraints, board)
-    if why is not None:
-        output.line(_explain_sharing(loaded, *why))
+    if asked.why is not None:
+        output.line(_explain_sharing(loaded, *asked.why))
         return
 
     from memplan.analysis.inspection import inspect
 
     figures: tuple[Figure, ...] = ()
+    measured = None
     if model.runtime:
         loaded, figures = reading.ask_runtime(loaded, input, model, board)
-    measured = None
     if measure:
         loaded, measured = reading.measure(loaded, input, model)
     found = inspect(loaded, in_place=model.in_place, figures=figures, **vars(trials))
     output.tell_interrupted(found.interrupted, "the best so far")
     needs = None if board is None else boards.compute(Path(input), found, board)
-    planned = None
-    if paths.path:
-        from memplan.scenarios.paths import plan_paths
-
-        limits: dict[str, Any] = vars(trials) | paths.arguments(trials.nodes)
-        planned = plan_paths(found.loaded, **limits)
+    planned = _plan_paths(found.loaded, trials, paths)
     if as_json:
         record = None if measured is None else asdict(measured)
         outcome = None if planned is None else _summarise_paths(planned)
@@ -90,24 +93,50 @@ def command(
         output.line(output.make_json(_summary(found) | more))
         return
 
-    from memplan.view.words import measured as words
-    from memplan.view.words import parts, problems
+    console = output.console()
+    _print_needs(input, found, needs, top, constraints.capacity, model.dim)
+    _print_paths(found.loaded, planned, console)
+    _print_streams(found.loaded, console, asked.suggest_sync, model.in_place)
+    if loaded.notes:
+        from memplan.view.words import parts
+
+        console.print(parts.render_notes(loaded.notes))
+    if measured is not None:
+        from memplan.view.words import measured as words
+
+        console.print()
+        console.print(words.describe_run(measured, found.plan.peak))
+
+
+def _plan_paths(loaded: Loaded, trials: options.Trials, paths: options.Paths) -> PathPlans | None:
+    """Return the plans of the paths that are asked for."""
+    if not paths.path:
+        return None
+    from memplan.scenarios.paths import plan_paths
+
+    limits: dict[str, Any] = vars(trials) | paths.arguments(trials.nodes)
+    return plan_paths(loaded, **limits)
+
+
+def _print_needs(
+    input: str,
+    found: Inspection,
+    needs: boards.Needs | None,
+    top: int,
+    capacity: int | None,
+    dim: list[str] | None,
+) -> None:
+    """Print what is needed, here or on a board, and what may help if that is too much."""
+    from memplan.view.words import problems
 
     console = output.console()
     console.print(problems.inspection(found, top))
-    misses = board is None and found.shortage is not None and not found.shortage.fits
-    if misses and (advice := fit.suggest(input, found.loaded, constraints.capacity, model.dim)):
+    misses = needs is None and found.shortage is not None and not found.shortage.fits
+    if misses and (advice := fit.suggest(input, found.loaded, capacity, dim)):
         output.line(f"\n{advice}.")
     if needs is not None:
         console.print()
         console.print(needs.describe())
-    _print_paths(found.loaded, planned, console)
-    _print_streams(found.loaded, console, suggest_sync, model.in_place)
-    if loaded.notes:
-        console.print(parts.render_notes(loaded.notes))
-    if measured is not None:
-        console.print()
-        console.print(words.describe_run(measured, found.plan.peak))
 
 
 def _summary(found: Inspection) -> dict[str, Any]:

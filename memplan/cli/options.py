@@ -102,8 +102,8 @@ Capacity = Annotated[
         "-c",
         parser=parse_bytes,
         metavar="SIZE",
-        help="Limit on the peak: 1048576, 1MiB, 96K. It replaces the capacity in the file. For a "
-        "TFLite model, it limits the whole arena of TensorFlow Lite Micro.",
+        help="Limit on the peak: 1048576, 1MiB, 96K, in place of that in the file; for a TFLite "
+        "model, on the whole arena of TensorFlow Lite Micro.",
     ),
 ]
 Alignment = Annotated[

@@ -288,7 +288,7 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
     show
         Prints an answer that is one part in one arena.
     """
-    asked, out, showing = request.question, request.outputs.plan, request.showing
+    showing = request.showing
     _check(request)
     machine = _make_machine(request)
     output.check_libraries(*request.inputs)
@@ -298,27 +298,7 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
     from memplan.scenarios.together import name_programs
 
     names = name_programs([output.names.get(each, each) for each in request.inputs])
-    found = _ask(
-        request,
-        programs,
-        machine=machine,
-        levers=request.levers,
-        names=names,
-        keep=asked.keep or (),
-        overlap=asked.list_pairs(),
-        often=asked.count_runs(),
-        sizes=ranges,
-        where=asked.where or (),
-        read_all=request.model.every_size,
-        pure=request.rewriting.pure or (),
-        max_extra=request.rewriting.max_extra,
-        spill=asked.spill,
-        costs=asked.costs,
-        minimize=asked.minimize,
-        solver=asked.solver,
-        constrain=None if len(programs) > 1 or ranges else request.constraints.add_to,
-        **vars(request.search),
-    )
+    found = _ask(request, programs, names=names, machine=machine, sizes=ranges)
     notes = tuple(dict.fromkeys((*found.notes, *_list_board_notes(request))))
     found = replace(found, notes=notes)
     if request.writing.proof is not None:
@@ -329,12 +309,9 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
     written = _write(request, found, given) if is_whole else []
     beside = _find_beside(request)
     if showing.as_json:
-        record = {"source": [each.source for each in given], **found.summary()}
         own = find_beside(request, found)
-        record |= {
-            "output": written,
-            "beside": [asdict(each) for each in beside or filter(None, [own])],
-        }
+        record = {"source": [each.source for each in given], **found.summary(), "output": written}
+        record["beside"] = [asdict(each) for each in beside or filter(None, [own])]
         output.line(output.make_json(record))
     elif len(found.parts) == 1 and machine.is_arena and not ranges and not showing.quiet:
         show(found)
@@ -347,22 +324,46 @@ def run(request: Request, show: Callable[[Answer], None]) -> None:
         output.tell_written(*written)
     output.tell_interrupted(found.interrupted, found.status)
     if not is_whole:
-        for unwritten in filter(None, (out, request.writing.program, request.outputs.drawing)):
-            output.message(f"no plan was found; {unwritten} was not changed")
+        _tell_unwritten(request)
         raise typer.Exit(output.exit_code(found.plan, found.interrupted))
 
 
-def _ask(request: Request, programs: list[Any], **asked: Any) -> Answer:
+def _tell_unwritten(request: Request) -> None:
+    """Say which files keep what they have."""
+    files = (request.outputs.plan, request.writing.program, request.outputs.drawing)
+    for path in filter(None, files):
+        output.message(f"no plan was found; {path} was not changed")
+
+
+def _ask(request: Request, programs: list[Any], **given: Any) -> Answer:
     """Return the answer of `memplan.plan`; for scripts, also what there is none for."""
     from memplan.ask import plan
     from memplan.base.errors import InfeasibleError, PlanError
 
+    asked = request.question
+    is_plain = len(programs) == 1 and not given["sizes"]
     try:
-        return plan(programs, **asked)
+        return plan(
+            programs,
+            levers=request.levers,
+            keep=asked.keep or (),
+            overlap=asked.list_pairs(),
+            often=asked.count_runs(),
+            where=asked.where or (),
+            read_all=request.model.every_size,
+            pure=request.rewriting.pure or (),
+            max_extra=request.rewriting.max_extra,
+            spill=asked.spill,
+            costs=asked.costs,
+            minimize=asked.minimize,
+            solver=asked.solver,
+            constrain=request.constraints.add_to if is_plain else None,
+            **given,
+            **vars(request.search),
+        )
     except PlanError as error:
         if request.showing.as_json:
-            for unwritten in filter(None, (request.outputs.plan, request.writing.program)):
-                output.message(f"no plan was found; {unwritten} was not changed")
+            _tell_unwritten(request)
             status = "infeasible" if isinstance(error, InfeasibleError) else "unknown"
             output.line(output.make_json({"status": status, "error": str(error)}))
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,30 @@ EXAMPLES = (
 )
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
+    input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="SHAPE[:DTYPE]",
+            help="An input of the model: 1x3x224x224, 1x128:int64. It replaces the inputs that "
+            "the function returns. May be repeated.",
+        ),
+    ] = None
+    warmup: Annotated[
+        int, typer.Option("--warmup", min=0, help="Number of runs before the recorded one.")
+    ] = 1
+    compare_ir: Annotated[
+        bool,
+        typer.Option(
+            "--compare-ir", help="Also show which of these allocations are in torch.export's graph."
+        ),
+    ] = False
+
+
 def command(
     target: Annotated[
         str,
@@ -27,28 +52,12 @@ def command(
             "example_inputs), or (step, example_inputs, model) for a training step of a model.",
         ),
     ],
+    *,
     out: Annotated[
         str,
         options.write_to("Write the trace to this file, as JSON."),
     ],
-    input: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            metavar="SHAPE[:DTYPE]",
-            help="An input of the model: 1x3x224x224, 1x128:int64. It replaces the inputs that "
-            "the function returns. May be repeated.",
-        ),
-    ] = None,
-    warmup: Annotated[
-        int, typer.Option("--warmup", min=0, help="Number of runs before the recorded one.")
-    ] = 1,
-    compare_ir: Annotated[
-        bool,
-        typer.Option(
-            "--compare-ir", help="Also show which of these allocations are in torch.export's graph."
-        ),
-    ] = False,
+    asked: _Asked,
 ) -> None:
     """Run a PyTorch model or a training step once; record its allocations by operator and module.
 
@@ -68,17 +77,17 @@ def command(
 
     file = script.Script(path)
     model, inputs, trains = file.model(name)
-    if input:
-        inputs = tuple(map(script.make_tensor, input))
+    if asked.input:
+        inputs = tuple(map(script.make_tensor, asked.input))
     if inputs is None:
         raise FormatError(
             path, f"{name}() returns no example inputs; return them, or give --input 1x3x224x224"
         )
     with file.blame("the model raises"):
-        trace = record(model, inputs, trains=trains, warmup=warmup)
+        trace = record(model, inputs, trains=trains, warmup=asked.warmup)
     formats.save(trace, out)
     _show(trace)
-    if compare_ir:
+    if asked.compare_ir:
         _show_graph(trace, *make_arguments(inputs))
     output.tell_written(out)
 

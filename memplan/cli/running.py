@@ -37,7 +37,7 @@ _PLACES = {
     )
 }
 _RARE = {name for names in _PANELS.values() for name in names.partition("|")[2].split()}
-_MANY = 25  # options of a command whose help leaves out the rare ones
+_MANY = 12  # options of a command whose help leaves out the rare ones
 _ALL = "--help-all"
 _THREADS = "OPENBLAS_NUM_THREADS"
 # Old words still work, in all commands or in one. The last of the new ones takes the value; where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,25 +24,20 @@ EXAMPLES = (
 _POINTS = 8
 
 
-def command(
-    input: options.Input,
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
     out: Annotated[
         str | None,
         options.write_to(
             "Draw memory against work: a page (.html), or a picture (.png, .svg, .pdf)."
         ),
-    ] = None,
+    ] = None
     points: Annotated[
         int,
         typer.Option("--points", min=1, max=1000, help="How many sizes are tried with each lever."),
-    ] = _POINTS,
-    costs: options.Costs = None,
-    spill: options.Spill = None,
-    in_place: options.InPlace = False,
-    dim: options.Dim = None,
-    pure: options.Pure = None,
-    *,
-    limits: options.Limits,
+    ] = _POINTS
     levers: Annotated[
         str | None,
         typer.Option(
@@ -50,61 +45,77 @@ def command(
             metavar="bands",
             help="Only programs in bands of rows, each with its load, its copies and its regions.",
         ),
-    ] = None,
+    ] = None
+
+
+def command(
+    input: options.Input,
+    *,
+    costs: options.Costs = None,
+    spill: options.Spill = None,
+    in_place: options.InPlace = False,
+    dim: options.Dim = None,
+    pure: options.Pure = None,
+    limits: options.Limits,
     as_json: options.AsJson = False,
     top: options.Top = 10,
+    asked: _Asked,
 ) -> None:
     """Show what less memory costs in more work, and what is proved of that.
 
     Another order of operators costs nothing; re-runs and bands of rows repeat work, and --spill
-    moves tensors. Each line is a
-    program with a verified plan that no other one beats in both. `memplan fit INPUT SIZE` writes
-    it. Without --timeout or --nodes, each search ends after 1,000 nodes.
+    moves tensors. Each line is a program with a verified plan that no other one beats in both.
+    `memplan fit INPUT SIZE` writes it. Without --timeout or --nodes, each search ends after 1,000
+    nodes.
     """
-    output.check_output(out, input, *([costs] if costs else []))
-    form = output.choose_drawing(out, input)
-    if levers is not None:
+    output.check_output(asked.out, input, *([costs] if costs else []))
+    form = output.choose_drawing(asked.out, input)
+    if asked.levers is not None:
         given = {
             "--costs": costs is not None,
             "--spill": spill is not None,
             "--in-place": in_place,
             "--pure": bool(pure),
-            "--points": points != _POINTS,
+            "--points": asked.points != _POINTS,
             "--timeout": limits.timeout is not None,
             "--nodes": limits.nodes is not None,
         }
         output.refuse_given(given, "it says nothing about bands alone")
-        if levers != "bands":
-            message = f"{levers!r} has no tradeoff of its own; only bands have"
+        if asked.levers != "bands":
+            message = f"{asked.levers!r} has no tradeoff of its own; only bands have"
             raise typer.BadParameter(message, param_hint="'--levers'")
-        _show_bands(input, out, form, dim, top, as_json=as_json)
+        _show_bands(input, asked.out, form, dim, top, as_json=as_json)
         return
     loaded = reading.read_input(input, options.Model(dim))
 
     from memplan.levers.pipeline import tradeoff
 
-    asked: dict[str, Any] = {"in_place": in_place, "costs": costs, "spill": spill}
-    found = tradeoff(loaded, points=points, pure=pure or (), **asked, **vars(limits))
+    moves: dict[str, Any] = {"in_place": in_place, "costs": costs, "spill": spill}
+    found = tradeoff(loaded, points=asked.points, pure=pure or (), **moves, **vars(limits))
     if as_json:
         output.line(output.make_json(_summarise(found)))
     else:
         from memplan.view.words.tradeoff import describe_tradeoff
 
         output.console().print(describe_tradeoff(found))
-    if out is not None:
-        from memplan.problem.formats import write_text
-        from memplan.view import picture
-        from memplan.view.page.tradeoff import html
-        from memplan.view.tradeoff import draw
-
-        if form == "html":
-            write_text(out, html(found, title=Path(input).name))
-        else:
-            picture.write(draw(found), out)
-        if not as_json:
-            output.tell_written(out)
+    if asked.out is not None:
+        _draw(found, asked.out, form, Path(input).name)
+        output.tell_written(*[asked.out] * (not as_json))
     if found.interrupted:
         output.message("interrupted: the points so far are shown")
+
+
+def _draw(found: Tradeoff, out: str, form: str | None, title: str) -> None:
+    """Draw memory against work, as a page or as a picture."""
+    from memplan.problem.formats import write_text
+    from memplan.view import picture
+    from memplan.view.page.tradeoff import html
+    from memplan.view.tradeoff import draw
+
+    if form == "html":
+        write_text(out, html(found, title=title))
+    else:
+        picture.write(draw(found), out)
 
 
 def _summarise(found: Tradeoff) -> dict[str, Any]:

@@ -77,6 +77,18 @@ def command(
         _check_folder([problem, *others], plan, model, on, constraints)
         return
     _refuse_others(others, plan)
+    _check_one(problem, plan, proof, model, on, constraints)
+
+
+def _check_one(
+    problem: str,
+    plan: str | None,
+    proof: str | None,
+    model: options.Model,
+    on: options.OnBoard,
+    constraints: options.Constraints,
+) -> None:
+    """Check a plan of one program in one arena, and its proof."""
     held = options.Constraints(constraints.capacity)
     loaded = reading.read_input(problem, model, held, on.find())
 

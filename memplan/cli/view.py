@@ -48,26 +48,20 @@ class _Seen:
     recordings: dict[str, Loaded]  # runs, by name: their own plans are those of their own problems
 
 
-def command(
-    problem: options.Input,
-    model: options.Model,
-    constraints: options.Constraints,
-    limits: options.Limits,
-    plan: Annotated[
-        str | None,
-        typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep),
-    ] = None,
-    *,
+@dataclass(frozen=True)
+class _Asked:
+    """The options that only this command has."""
+
     out: Annotated[
         str | None,
         options.write_to("Write an interactive page (.html) or a picture (.png, .svg, .pdf)."),
-    ] = None,
+    ] = None
     terminal: Annotated[
         bool,
         typer.Option(
             "--terminal", help="Draw in the terminal too; without --output this is the default."
         ),
-    ] = False,
+    ] = False
     solver: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,7 +70,7 @@ def command(
             help="Also show the plan of this solver; see `memplan solvers`. May be repeated. The "
             "default is auto if no PLAN is given.",
         ),
-    ] = None,
+    ] = None
     recorded: Annotated[
         bool,
         typer.Option(
@@ -84,7 +78,7 @@ def command(
             help="Also show the addresses in the file itself: those of a recorded run, of XLA's "
             "assignment, or of an offline plan.",
         ),
-    ] = False,
+    ] = False
     recorded_from: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,33 +87,45 @@ def command(
             help="Also show another recorded run, for example under another allocator. May be "
             "repeated.",
         ),
-    ] = None,
+    ] = None
     colour: Annotated[
         Colour | None,
         typer.Option(
             "--colour",
-            help="What the colours show; a page can change it later. By default a page shows "
-            "operators, if they are known, and everything else shows sizes.",
+            help="What the colours show, and a page can change: by default operators on a page, "
+            "if they are known, and else sizes.",
         ),
-    ] = None,
+    ] = None
     width: Annotated[
         float | None,
         typer.Option(
             "--width",
             metavar="MM",
-            help="Width of a picture of one plan in millimetres, such as 178 for a page with two "
-            "columns, or 85 for one column.",
+            help="Width of a picture of one plan: 85 for one column, 178 for two.",
         ),
-    ] = None,
+    ] = None
     order: Annotated[
         bool,
         typer.Option(
             "--order",
-            help="Instead of a plan, show the load over time of two orders of operators, one above "
-            "the other: the given one and the best one.",
+            help="Instead of a plan, show the load in the given order of operators, and in the "
+            "best one.",
         ),
-    ] = False,
+    ] = False
+
+
+def command(
+    problem: options.Input,
+    plan: Annotated[
+        str | None,
+        typer.Argument(metavar="PLAN", help="A plan: CSV or JSON.", callback=keep),
+    ] = None,
+    *,
+    model: options.Model,
+    constraints: options.Constraints,
+    limits: options.Limits,
     pure: options.Pure = None,
+    asked: _Asked,
 ) -> None:
     """Draw a plan: time to the right, addresses upwards.
 
@@ -130,17 +136,17 @@ def command(
     Pictures (the extra `plot`) are for print: one plan as in MiniMalloc's paper, or a heap map of
     several plans. A plan in CSV contains its lifetimes, so that it can be drawn without a problem.
     """
-    terminal = terminal or out is None
-    others = recorded_from or []
-    form = output.choose_drawing(out, problem, *others, solvers=solver or ())
-    if width is not None and form in (None, "html"):
+    terminal = asked.terminal or asked.out is None
+    others = asked.recorded_from or []
+    form = output.choose_drawing(asked.out, problem, *others, solvers=asked.solver or ())
+    if asked.width is not None and form in (None, "html"):
         raise typer.BadParameter("--width is for pictures: .png, .svg or .pdf")
-    output.check_output(out, problem, *([plan] if plan else []), *others)
-    if pure and not order:
+    output.check_output(asked.out, problem, *([plan] if plan else []), *others)
+    if pure and not asked.order:
         raise typer.BadParameter("it needs --order", param_hint="'--pure'")
-    constrained = constraints.reserve or constraints.pin
-    if order:
-        if plan or solver or recorded or others or colour or form == "html" or constrained:
+    if asked.order:
+        shown = (plan, asked.solver, asked.recorded, others, asked.colour, form == "html")
+        if any(shown) or constraints.reserve or constraints.pin:
             raise typer.BadParameter(
                 "the loads of two orders have no plan: give only an INPUT, and a picture (.png, "
                 ".svg, .pdf) for --output",
@@ -148,30 +154,42 @@ def command(
             )
         read = reading.read_input(problem, model, constraints)
         budget = {"timeout": limits.timeout, "states": limits.nodes, "pure": pure or ()}
-        _show_loads(read, out, width, terminal, model.in_place, **budget)
+        _show_loads(read, asked.out, asked.width, terminal, model.in_place, **budget)
         return
     loaded, alone = _read(problem, plan, constraints, model)
-
     plans = _load_given(problem, plan, alone)
-    for given in plans.values() if model.in_place else ():
-        loaded = _layout_of(loaded, given)
-    settled = bool(plans) or not model.in_place
-    for name in solver or ([] if plans else ["auto"]):
-        found = _solve(loaded, name, limits, in_place=not settled)
-        if found is not None:
-            loaded, plans[name], settled = found.loaded, found.plan, True
-    runs = _collect_recordings({problem: loaded} if recorded else {}, others)
+    loaded, plans = _list_plans(loaded, plans, asked.solver, limits, in_place=model.in_place)
+    runs = _collect_recordings({problem: loaded} if asked.recorded else {}, others)
     if not plans and not runs:
         raise typer.Exit(output.UNKNOWN)
     seen = _Seen(problem, loaded, plans, runs)
     if terminal:
         _print(seen)
-    if out is not None:
+    if asked.out is not None:
         if form == "html":
-            _write_page(seen, out, colour)
+            _write_page(seen, asked.out, asked.colour)
         else:
-            _write_picture(seen, out, colour or Colour.SIZE, width)
-        output.tell_written(out)
+            _write_picture(seen, asked.out, asked.colour or Colour.SIZE, asked.width)
+        output.tell_written(asked.out)
+
+
+def _list_plans(
+    loaded: Loaded,
+    plans: dict[str, Plan],
+    solvers: Sequence[str] | None,
+    limits: options.Limits,
+    *,
+    in_place: bool,
+) -> tuple[Loaded, dict[str, Plan]]:
+    """Return the given plans and those of solvers, and the layout that all of them are of."""
+    for given in plans.values() if in_place else ():
+        loaded = _layout_of(loaded, given)
+    settled = bool(plans) or not in_place
+    for name in solvers or ([] if plans else ["auto"]):
+        found = _solve(loaded, name, limits, in_place=not settled)
+        if found is not None:
+            loaded, plans[name], settled = found.loaded, found.plan, True
+    return loaded, plans
 
 
 def _show_loads(

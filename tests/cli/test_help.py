@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -169,3 +170,29 @@ def test_options_for_reading_have_an_effect(five: str, capsys: pytest.CaptureFix
         more = ["five.plan.csv"] * (command[0] == "verify")
         assert main([*command, *more, "--include", "inputs"]) == 2
         assert "does not distinguish kinds of tensors" in capsys.readouterr().err
+
+
+def test_the_command_line_stays_small(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests the number of commands, a help of one screen, and functions that fit one."""
+    ours = [name for name in NAMES if getattr(GROUP.get_command(None, name), "callback", None)]
+    assert len(ours) <= 11
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ours:
+        assert len(read_help(name, capsys).splitlines()) <= 60, name
+    for file in Path(memplan.cli.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 60, f"{file.name}: {node.name}"
+
+
+def test_rare_options_are_shown_by_help_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the help of `plan` names the way to the others, which has every option."""
+    short = read_help("plan", capsys)
+    assert "--help-all shows" in " ".join(short.split())
+    assert main(["plan", "--help-all"]) == 0
+    long = capsys.readouterr().out
+    assert "--penalties" not in short
+    assert all(each.opts[0] in long for each in GROUP.get_command(None, "plan").params[2:])
+    assert read_help("plan", capsys) == short
