@@ -24,7 +24,8 @@ from memplan.machine.memories.accesses import Times
 from memplan.programs.sources import Loaded, detect, load
 from memplan.programs.sources.options import Options
 from memplan.runtimes.choosing import choose_writer
-from memplan.runtimes.memories import Housed, house
+from memplan.runtimes.housed import Housed
+from memplan.runtimes.memories import house
 from memplan.runtimes.tflm.read.boards import Board, find_board
 from memplan.solvers.stopping import is_stopped, stoppable
 

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memplan.base.files import temporary_folder
-from memplan.base.notes import Note
 from memplan.levers.pipeline import Variant, Writer
-from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories import Memory
 from memplan.machine.memories.models import assign_layouts
 from memplan.programs.sources.loaded import Beside
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader
+from memplan.runtimes.housed import Housed
 from memplan.runtimes.tflm.read.boards import Board
 
-__all__ = ["Housed", "house"]
+__all__ = ["house"]
 
 Allowed = Mapping[str, Iterable[str]]
-
-
-@dataclass(frozen=True)
-class Housed:
-    """A program in several memories."""
-
-    found: Assigned  # what is where
-    files: Mapping[str, bytes]  # what its runtime needs, by the name of a file
-    how: str  # what the files are, in words
-    notes: tuple[Note, ...] = ()  # what was assumed
 
 
 def house(

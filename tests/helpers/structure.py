@@ -64,13 +64,7 @@ class Structure:
     @property
     def cycles(self) -> list[list[str]]:
         """The sets of rooms that import each other, on whatever way."""
-        reached = {room: reachable(self.arrows, room) for room in self.arrows}
-        together = {
-            frozenset(other for other in reached[room] if room in reached[other])
-            for room in self.arrows
-            if room in reached[room]
-        }
-        return sorted(sorted(each) for each in together)
+        return find_cycles(self.arrows)
 
     @property
     def floors(self) -> int:
@@ -97,6 +91,17 @@ def reachable(arrows: Arrows, room: str) -> set[str]:
             reached.add(at)
             ahead.extend(arrows[at])
     return reached
+
+
+def find_cycles(arrows: Arrows) -> list[list[str]]:
+    """Return the sets of rooms, or of files, that import each other, on whatever way."""
+    reached = {room: reachable(arrows, room) for room in arrows}
+    together = {
+        frozenset(other for other in reached[room] if room in reached[other])
+        for room in arrows
+        if room in reached[room]
+    }
+    return sorted(sorted(each) for each in together)
 
 
 def measure(
@@ -182,6 +187,25 @@ def python_rooms_imported(package: str, file: Path) -> set[str]:
     """Return the rooms of a package that a file imports, which need not be one of its own."""
     names = (name.split(".") for name in imported(file, package))
     return {parts[1] for parts in names if parts[0] == package and len(parts) > 1}
+
+
+def python_file_arrows(package: Path) -> Arrows:
+    """Return which files of a package import which, also inside of functions, by dotted name."""
+    names = {}
+    for file in python_files(package):
+        dotted = ".".join(file.relative_to(package.parent).with_suffix("").parts)
+        names[dotted.removesuffix(".__init__")] = file
+    arrows: Arrows = {}
+    for name, file in names.items():
+        arrows[name] = set()
+        for node in imports_of(file):
+            if isinstance(node, ast.Import):
+                arrows[name].update(alias.name for alias in node.names if alias.name in names)
+            elif node.module in names:
+                full = (f"{node.module}.{alias.name}" for alias in node.names)
+                arrows[name] |= {each if each in names else node.module for each in full}
+        arrows[name].discard(package.name)  # the public names, each found where it is
+    return arrows
 
 
 def python_structure(package: Path) -> Structure:

@@ -139,6 +139,11 @@ def test_rooms_keep_to_their_budgets(part: str) -> None:
     assert not over, "\n".join(over)
 
 
+def test_no_files_import_each_other() -> None:
+    """Tests that no file is needed by one that it needs itself, also inside of functions."""
+    assert structure.find_cycles(structure.python_file_arrows(PACKAGE)) == []
+
+
 def test_one_place_installs_what_draws() -> None:
     """Tests that a lower room reaches a higher one only through `memplan.base.drawing`."""
     installs = [file for file in files() if "install_artist" in file.read_text()]
