@@ -39,7 +39,8 @@ BELOW = {
     # What a `Writer` made.
     *(
         "runtimes.fitting.fit",
-        "cli.fit.command",
+        "cli.fit._finish",
+        "cli.hand_over._write",
         "cli.arranged.write_arranged",
         "runtimes.choosing.choose_writer",
     ),
@@ -62,6 +63,7 @@ BELOW = {
         "cli.running._format_usage",
         "cli.memories.put_into",
         "problem.formats.save",
+        "problem.formats.render",
     ),
     "problem.formats._write_table",
     *("view.picture.format_of", "view.picture.make_figure", "view.picture.render"),
