@@ -7,6 +7,7 @@ least. So a machine is placed from the outside to the inside, and no two of thes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -16,10 +17,12 @@ from memplan.ask.scenarios import Joint
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
 from memplan.base.notes import Note
 from memplan.machine.apart.penalties import Penalties, may_share, read_penalties, take_penalties
+from memplan.machine.description import read_description
 from memplan.machine.memories import Memory
 from memplan.machine.memories.accesses import Times
 from memplan.machine.memories.assigning import place as place_in_memories
 from memplan.machine.memories.blocks import place_blocks
+from memplan.machine.memories.text import parse_reads
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.scenarios.together import Together
@@ -95,6 +98,17 @@ class Machine:
     reads: Mapping[str, Times | Sequence[Times]] = field(default_factory=dict)
     residency: bool = False
     reserved: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Machine:
+        """Read a machine from a file in TOML; see `memplan.machine.description`.
+
+        The board that it names is an argument of `memplan.load`. A wrong file is a `FormatError`.
+        """
+        found = read_description(path)
+        memories = found.list_memories()
+        reads = parse_reads(found.reads) if len(memories) > 1 else {}
+        return cls(memories, reads=reads, reserved=found.list_reserved())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memories", tuple(self.memories))

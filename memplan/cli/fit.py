@@ -75,7 +75,7 @@ def command(
     With several --memory, the fastest one is used alone if the program fits into it with little
     more work. Otherwise buffers are assigned to all of them, with the least traffic in slow ones.
     """
-    if several.memory:
+    if several.texts:
         single = {"SIZE": size is not None, "--head": asked.head}
         output.refuse_given(single, "it is of one memory; leave out --memory")
         _fit_memories(
@@ -96,7 +96,7 @@ def command(
         out=asked.out,
         dims=options.parse_dims(dim or ()),
         head_only=asked.head,
-        board=on.find(),
+        board=several.find_board(on),
         **allowed | vars(limits),
     )
     reading.refuse_notes(input, found.notes if strict else ())
@@ -143,7 +143,7 @@ def _fit_memories(
 
     dims = options.parse_dims(dim or ())
     asked = rewriting.list_limits() | vars(limits)
-    found = fit_memories(input, memories, dims=dims, board=on.find(), **where, **asked)
+    found = fit_memories(input, memories, dims=dims, board=several.find_board(on), **where, **asked)
     reading.refuse_notes(input, found.notes if strict else ())
     files = {} if folder is None else put_into(folder, found.files)
     formats.write_files(files)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memplan.cli import output
+from memplan.cli import options, output
 
 if TYPE_CHECKING:
     from memplan.answer import Answer, Part
     from memplan.base.notes import Note
+    from memplan.machine.description import Description
     from memplan.machine.memories import Memory, Stretch
     from memplan.problem.plan import Plan
     from memplan.programs.sources import Loaded
@@ -33,6 +35,14 @@ class Memories:
             metavar="NAME=SIZE",
             help="A memory that buffers may lie in, the fastest first: sram=256KiB, then "
             "psram=8MiB,read=80MB/s,write=40MB/s; also ,base=ADDRESS,align=N,block=SIZE.",
+        ),
+    ] = None
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="FILE",
+            help="The machine: memories, what is reserved and the board, in TOML; see docs.",
         ),
     ] = None
     allow: Annotated[
@@ -65,8 +75,36 @@ class Memories:
     def __post_init__(self) -> None:
         given = {"--allow": self.allow, "--reads": self.reads, "--residency": self.residency}
         for option, is_given in given.items():
-            if is_given and not self.memory:
+            if is_given and not (self.memory or self.machine):
                 raise typer.BadParameter("it needs --memory", param_hint=f"'{option}'")
+        if self.memory and self.machine:
+            raise typer.BadParameter("the file has the memories", param_hint="'--memory'")
+
+    @cached_property
+    def described(self) -> Description:
+        """What `--machine` says; nothing without it."""
+        from memplan.machine.description import Description, read_description
+
+        return Description() if self.machine is None else read_description(self.machine)
+
+    @property
+    def texts(self) -> list[str]:
+        """The memories, as `--memory` takes them."""
+        return [*(self.memory or ()), *self.described.memories]
+
+    @property
+    def all_reads(self) -> list[str]:
+        """How often operators read, as `--reads` takes it."""
+        return [*self.described.reads, *(self.reads or ())]
+
+    def find_board(self, on: options.OnBoard) -> Board | None:
+        """Return the board that is named; otherwise that of the machine, if it has one."""
+        return (on if on.board is not None else options.OnBoard(self.described.board)).find()
+
+    def add_reserved(self, constraints: options.Constraints) -> options.Constraints:
+        """Return constraints with what the machine reserves."""
+        reserve = [*(constraints.reserve or ()), *self.described.reserved]
+        return replace(constraints, reserve=reserve or None)
 
     def parse(self) -> tuple[tuple[Memory, ...], dict[str, Any]]:
         """Return the memories, and what else is asked, as arguments of `memplan.assign`."""
@@ -81,9 +119,9 @@ class Memories:
                     param_hint="'--allow'",
                 )
             allowed[id] = names.split(",")
-        reads = parse_reads(self.reads or ())
+        reads = parse_reads(self.all_reads)
         asked = {"allowed": allowed, "reads": reads, "residency": self.residency}
-        return parse_memories(self.memory or ()), asked
+        return parse_memories(self.texts), asked
 
 
 def note_kept(input: str, board: Board) -> Note:

@@ -62,7 +62,7 @@ def command(
     combine. The input file is not changed unless --overwrite is given; all outputs are written, or
     none.
     """
-    inputs = [input, *(others or ())]
+    inputs, constraints = [input, *(others or ())], memories.add_reserved(constraints)
     request = question.Request(
         inputs, asked, memories, on, rewriting, model, constraints, paths, search, writing, showing
     )

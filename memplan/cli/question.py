@@ -156,7 +156,7 @@ class Request:
     @cached_property
     def board(self) -> Board | None:
         """The board; `None` if none is named."""
-        return self.on.find()
+        return self.memories.find_board(self.on)
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -173,7 +173,7 @@ class Request:
         """Whether it is of one program, of one size, in one arena."""
         asked = self.question
         others = (asked.keep, asked.overlap, asked.often, asked.penalties, asked.block_limit)
-        return len(self.inputs) == 1 and not (any(others) or self.memories.memory or self.has_sizes)
+        return len(self.inputs) == 1 and not (any(others) or self.memories.texts or self.has_sizes)
 
     @property
     def is_as_it_is(self) -> bool:
@@ -185,7 +185,7 @@ class Request:
     def is_envelope(self) -> bool:
         """Whether only the sizes of one program are asked about."""
         asked, constraints = self.question, self.constraints
-        others = (asked.penalties, asked.block_limit, self.writing.program, self.memories.memory)
+        others = (asked.penalties, asked.block_limit, self.writing.program, self.memories.texts)
         bounds = (constraints.capacity, constraints.reserve, constraints.pin, asked.minimize)
         return (
             len(self.inputs) == 1
@@ -197,7 +197,7 @@ class Request:
     def is_arena(self) -> bool:
         """Whether all lies in one arena, in which sharing costs nothing."""
         asked = self.question
-        return not (self.memories.memory or asked.penalties or asked.block_limit)
+        return not (self.memories.texts or asked.penalties or asked.block_limit)
 
     @cached_property
     def levers(self) -> tuple[str, ...]:
@@ -405,7 +405,7 @@ def _check(request: Request) -> None:
         raise typer.BadParameter(
             "the search of --penalties runs in one thread", param_hint="'--threads'"
         )
-    if request.memories.memory and len(request.memories.memory) > 1:
+    if request.memories.texts and len(request.memories.texts) > 1:
         given = {"--threads": request.search.threads is not None, "--seed": request.search.seed > 0}
         output.refuse_given(given, "it is of one arena; leave out --memory")
     _refuse_without_levers(request)
@@ -445,7 +445,7 @@ def _check_drawing(request: Request, drawing: str) -> None:
 def _has_parts(request: Request) -> bool:
     """Return whether the answer has a plan for each of several parts."""
     asked = request.question
-    return bool(len(request.inputs) > 1 or request.memories.memory or asked.block_limit)
+    return bool(len(request.inputs) > 1 or request.memories.texts or asked.block_limit)
 
 
 def _make_machine(request: Request) -> Machine:
@@ -496,7 +496,7 @@ def _list_board_notes(request: Request) -> list[Any]:
     """Return how much of one of the memories TFLM takes for itself."""
     from memplan.cli.memories import note_kept
 
-    if request.board is None or not request.memories.memory:
+    if request.board is None or not request.memories.texts:
         return []
     return [note_kept(path, request.board) for path in request.inputs]
 
@@ -544,7 +544,9 @@ def _write(request: Request, found: Answer, given: Sequence[Loaded]) -> list[str
     if out is not None and _has_parts(request):
         names = {part.name: _name_file(part.name, part.program, part.place) for part in found}
         plans = {
-            os.path.join(out, names[part.name]): tell_memory(found, part, request.memories.reads)
+            os.path.join(out, names[part.name]): tell_memory(
+                found, part, request.memories.all_reads
+            )
             for part in found
         }
         _refuse_left(out, plans)

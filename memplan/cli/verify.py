@@ -227,9 +227,9 @@ def _check_folder(
     if what == "blocks":
         blocks.verify(reading.read_input(problem, model, constraints, on.find()), folder, plans)
         return
-    given = {"--capacity": constraints.capacity is not None, **given}
+    given = {"--capacity": constraints.capacity is not None, "--pin": bool(constraints.pin)}
     output.refuse_given(given, "it is of one memory, and these plans are of several")
-    loaded = reading.read_input(problem, model, board=on.find())
+    loaded = reading.read_input(problem, model, constraints, on.find())
     memories.verify(loaded, folder, plans, in_place=model.in_place)
 
 

@@ -293,3 +293,81 @@ def test_fit_says_what_is_where_and_what_it_costs(capsys: pytest.CaptureFixture[
     for words in (("10KiB",), ("--head",)):
         assert "it is of one memory" in refused(capsys, *asked, *words)
     assert "needs a size" in refused(capsys, *asked[:2], "--memory", "sram", *slow[:2])
+
+
+BOARD = """
+board = "esp32-s3"
+reserved = ["0:0x400"]
+
+[[memory]]
+name = "sram"
+size = "40KiB"
+
+[[memory]]
+name = "psram"
+size = "8MiB"
+read = "80MB/s"
+write = "40MB/s"
+base = 0x3C000000
+
+[reads]
+CONV_2D = 9
+"""
+
+
+def test_a_machine_in_a_file_is_that_of_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests memories, rates, board, reads and what is reserved, by the plans and by `verify`."""
+    Path("board.toml").write_text(BOARD)
+    memories = ("--memory", "sram=40KiB", "--memory", "psram=8MiB,read=80MB/s,write=40MB/s")
+    options = (*memories[:-1], f"{memories[-1]},base=0x3C000000", "--reads", "CONV_2D=9")
+    options += ("--board", "esp32-s3", "--reserve", "0:0x400")
+    told(capsys, "plan", str(MOBILE), "--machine", "board.toml", "-o", "file")
+    told(capsys, "plan", str(MOBILE), *options, "-o", "words")
+    for name in ("sram.plan.json", "psram.plan.json"):
+        plans = [json.loads(Path(folder, name).read_text()) for folder in ("file", "words")]
+        assert plans[0] | {"stats": None} == plans[1] | {"stats": None}
+        assert min(each["offset"] for each in plans[0]["buffers"]) >= 0x400
+    asked = ("--board", "esp32-s3", "--reserve", "0:1KiB")
+    (line,) = told(capsys, "verify", str(MOBILE), "file", *asked)
+    assert line.startswith("OK: ")
+    found = mp.Machine.load("board.toml")
+    assert [each.name for each in found.memories] == ["sram", "psram"]
+    assert found.reserved == ((0, 0x400),)
+
+
+def test_a_model_for_the_board_of_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests the arena with a hole where the scratch is that of a board's kernels."""
+    pytest.importorskip("tflite_micro")
+    Path("board.toml").write_text(BOARD)
+    lines = told(capsys, "fit", str(MOBILE), "--machine", "board.toml", "-o", "out")
+    assert "out/mobile_memories.h: written" in lines
+    assert any("one arena with a hole" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("bord = 'x'", '"bord" is nothing that the file has'),
+        ("board = 1", "board is not a name in quotes"),
+        ("board = x", "this is no TOML"),
+        ("memory = 1", "begin each with [[memory]]"),
+        ("[[memory]]\nsize = '1KiB'", "a memory has no name"),
+        ("[[memory]]\nname = 'a'\nspeed = 1", '"speed" is nothing that a memory has'),
+        ("[[memory]]\nname = 'a'\nsize = true", "size of a memory is neither a number nor"),
+        ("[[memory]]\nname = 'a'\nsize = 'much'", 'memory "a"'),
+        ("reserved = ['5']", '"5" is not LOWER:UPPER'),
+        ("reserved = '5:6'", "reserved is a list"),
+        ("reads = 3", "reads is a table"),
+        ("[reads]\nCONV_2D = -1", "does not say how often"),
+        ("board = 'esp33'", 'no board has the name "esp33"'),
+    ],
+)
+def test_a_wrong_machine_is_refused(
+    text: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests one sentence, which names the file but for boards, and no traceback."""
+    Path("board.toml").write_text(text)
+    said = refused(capsys, "plan", "net.json", "--machine", "board.toml")
+    assert sentence in said
+    assert "board.toml" in said or "board" in sentence
+    assert "the file has the memories" in refused(capsys, *ASKED, "--machine", "board.toml")

@@ -137,7 +137,7 @@ def make_hole(data: bytes, model: Model, found: Assigned, name: str, end: int) -
     ]
     bases = tuple(memory.base - lowest for memory in found.memories)
     offsets = find_offsets(model, _layout_of(found), _Range(found, bases))
-    made = with_offsets(data, model.name, offsets, model)
+    made = with_offsets(data, model.name, offsets)  # the model may be that of another board
     taken = [Request(size, 0, LARGEST, at) for at, size in holes]
     placed = place_requests(replace(model, offsets=tuple(offsets)), taken)
     if _PREPARING * len(placed) > ends[0]:
