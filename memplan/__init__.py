@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     )
     from memplan.levers.rewrite.waits import Waits, plan_waits
     from memplan.machine.apart import plan_apart
-    from memplan.machine.memories import Assigned, Blocks, Memory, Stretch, assign, plan_blocks
+    from memplan.machine.blocks import Blocks, plan_blocks
+    from memplan.machine.memories import Assigned, Memory, Stretch, assign
     from memplan.machine.repack.repacker import Repacker
     from memplan.machine.repack.selection import Selection, pack_most_valuable
     from memplan.problem import Buffer, Gap, Problem, Reserved
@@ -155,8 +156,8 @@ _HOMES = {
     "plan_waits": "memplan.levers.rewrite.waits",
     "Arranged": "memplan.levers.pipeline",
     "arrange": "memplan.levers.pipeline",
-    "Blocks": "memplan.machine.memories",
-    "plan_blocks": "memplan.machine.memories",
+    "Blocks": "memplan.machine.blocks",
+    "plan_blocks": "memplan.machine.blocks",
     "Assigned": "memplan.machine.memories",
     "Memory": "memplan.machine.memories",
     "Stretch": "memplan.machine.memories",

@@ -20,7 +20,8 @@ from memplan.ask.saved import load_answer, read_machine
 from memplan.ask.scenarios import Joint
 from memplan.base.errors import MemplanError, PlanError, quoted
 from memplan.levers import Candidate, Lever, Variant
-from memplan.machine.memories import Assigned, Blocks, Memory
+from memplan.machine.blocks import Blocks
+from memplan.machine.memories import Assigned, Memory
 from memplan.machine.memories.accesses import sum_bytes
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status

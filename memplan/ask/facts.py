@@ -14,7 +14,8 @@ from memplan.answer import Claim
 from memplan.levers.rewrite import Recomputed, Reordered
 from memplan.levers.rewrite.moves import cut_of, explain_moves
 from memplan.levers.rewrite.waits import Waits
-from memplan.machine.memories import Assigned, Blocks
+from memplan.machine.blocks import Blocks
+from memplan.machine.memories import Assigned
 from memplan.machine.memories.copies import list_copies
 from memplan.machine.memories.memory import as_number
 from memplan.scenarios.envelope import Envelope

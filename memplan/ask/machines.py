@@ -17,11 +17,11 @@ from memplan.ask.scenarios import Joint
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, quoted
 from memplan.base.notes import Note
 from memplan.machine.apart.penalties import Penalties, may_share, read_penalties, take_penalties
+from memplan.machine.blocks.planning import place_blocks
 from memplan.machine.description import read_description
 from memplan.machine.memories import Memory
 from memplan.machine.memories.accesses import Times
 from memplan.machine.memories.assigning import place as place_in_memories
-from memplan.machine.memories.blocks import place_blocks
 from memplan.machine.memories.text import parse_reads
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status

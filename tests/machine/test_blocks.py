@@ -12,7 +12,7 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.base.errors import MemplanError, PlanError
-from memplan.machine.memories.block_shares import Shares
+from memplan.machine.blocks.shares import Shares
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_blocks

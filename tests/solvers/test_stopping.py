@@ -108,7 +108,7 @@ def test_a_question_that_is_over_has_an_answer(question: str) -> None:
 REFEREES = {
     "assign": "memplan.machine.memories.assigned.verify_assigned",
     "apart": "memplan.solvers.apart.verify_apart",
-    "blocks": "memplan.machine.memories.blocks.verify_blocks",
+    "blocks": "memplan.machine.blocks.planning.verify_blocks",
     "envelope": "memplan.scenarios.envelope.planning.verify_envelope",
     "together": "memplan.scenarios.together.planning.verify_together",
 }

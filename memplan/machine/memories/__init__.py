@@ -1,8 +1,7 @@
-"""Several memories: which buffer lies in which, and what that costs; blocks of limited size."""
+"""Several memories: which buffer lies in which, and what that costs."""
 
 from memplan.machine.memories.assigned import Assigned, Stretch
 from memplan.machine.memories.assigning import assign
-from memplan.machine.memories.blocks import Blocks, plan_blocks
 from memplan.machine.memories.memory import Memory
 
-__all__ = ["Assigned", "Blocks", "Memory", "Stretch", "assign", "plan_blocks"]
+__all__ = ["Assigned", "Memory", "Stretch", "assign"]

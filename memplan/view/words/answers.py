@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from memplan.machine.memories import Assigned, Blocks
+from memplan.machine.blocks import Blocks
+from memplan.machine.memories import Assigned
 from memplan.problem.plan import Status
 from memplan.scenarios.envelope import Envelope
 from memplan.scenarios.together import Together

@@ -11,7 +11,7 @@ from memplan.view.units import exact, percent, seconds
 from memplan.view.words.parts import list_facts, make_table
 
 if TYPE_CHECKING:
-    from memplan.machine.memories import Blocks
+    from memplan.machine.blocks import Blocks
 
 __all__ = ["describe_blocks"]
 

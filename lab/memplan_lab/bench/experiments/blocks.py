@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from memplan.base.errors import ProblemError
-from memplan.machine.memories import plan_blocks
+from memplan.machine.blocks import plan_blocks
 from memplan.problem import Problem
 from memplan.solvers import solve
 from memplan_lab.bench import records

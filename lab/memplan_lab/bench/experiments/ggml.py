@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from memplan.base.errors import MemplanError
 from memplan.extensions.ggml import parse
-from memplan.machine.memories import plan_blocks
+from memplan.machine.blocks import plan_blocks
 from memplan.solvers import solve
 from memplan_lab.bench.experiment import (
     Arm,

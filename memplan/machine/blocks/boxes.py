@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from memplan.machine.memories.block_bounds import Moment, far_apart
+from memplan.machine.blocks.bounds import Moment, far_apart
 
 __all__ = ["Box", "Boxes"]
 

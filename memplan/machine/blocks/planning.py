@@ -18,8 +18,8 @@ import numpy as np
 
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, PlanError
 from memplan.base.notes import Code, Note
-from memplan.machine.memories.block_caps import Caps
-from memplan.machine.memories.block_search import BlockSearch, Placed
+from memplan.machine.blocks.caps import Caps
+from memplan.machine.blocks.search import BlockSearch, Placed
 from memplan.problem import Asked, Problem
 from memplan.problem.columns import MAX_BYTES
 from memplan.problem.plan import Plan, Status

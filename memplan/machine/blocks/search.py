@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from memplan.base.errors import InfeasibleError, NoPlanError
-from memplan.machine.memories.block_bounds import count_blocks, list_moments, sum_profile
-from memplan.machine.memories.block_boxes import Box, Boxes
-from memplan.machine.memories.block_caps import Caps
-from memplan.machine.memories.block_shares import Shares
-from memplan.machine.memories.strips import Strips
+from memplan.machine.blocks.bounds import count_blocks, list_moments, sum_profile
+from memplan.machine.blocks.boxes import Box, Boxes
+from memplan.machine.blocks.caps import Caps
+from memplan.machine.blocks.shares import Shares
+from memplan.machine.blocks.strips import Strips
 from memplan.problem import Problem
 from memplan.problem.columns import NONE, Column
 from memplan.problem.plan import Plan, Status

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memplan.machine.memories.block_bounds import list_owners
+from memplan.machine.blocks.bounds import list_owners
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.spans import spans
