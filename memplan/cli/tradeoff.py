@@ -178,14 +178,16 @@ def _show_bands(
     """
     from memplan.levers.rewrite.bands import find_frontier
     from memplan.programs.sources import measuring
+    from memplan.solvers.stopping import stoppable
 
     loaded, uncut = _load_program(input, options.Model(dim))
-    found = find_frontier(uncut)
+    with stoppable() as stop:
+        found = find_frontier(uncut)
     beside, notes = measuring.find_beside(loaded.source, Path(input)), loaded.notes
     if as_json:
         record = None if beside is None else asdict(beside)
-        added = {"beside": record, "notes": [asdict(note) for note in notes]}
-        output.line(output.make_json(_summarise_bands(found) | added))
+        added = {"interrupted": stop.is_set, "notes": [asdict(note) for note in notes]}
+        output.line(output.make_json(_summarise_bands(found) | {"beside": record} | added))
     else:
         from memplan.view.words import bands, parts
 
@@ -202,6 +204,7 @@ def _show_bands(
             picture.write(frontier.draw(found), out)
         if not as_json:
             output.tell_written(out)
+    output.tell_interrupted(stop.is_set, "the best so far")
 
 
 def _load_program(input: str, model: options.Model) -> tuple[Loaded, Uncut]:

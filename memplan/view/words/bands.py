@@ -54,6 +54,8 @@ def describe_frontier(
     parts: list[RenderableType] = [list_facts(facts), Text()]
     if len(found.points) == 1:
         sentence = f"Bands do not lower the load: {found.explain(given)}."
+        if not found.is_complete:
+            sentence = "No bands were found that lower the load; not all were tried."
         return Group(*parts, Text(escape_sentence(sentence)), *_list_ends(found, most))
     shown = choose_points(found.points, most)
     parts.append(
