@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import refused, told
+from command_line import told
 
 import memplan as mp
 from memplan.cli import main
@@ -79,28 +79,3 @@ def test_waits_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*asked, "--json", "-q"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["steps"][0]["waits"] == [{"operator": 3, "for": 1, "names": ["last", "use"]}]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "command"),
-    [
-        ("penalties need a capacity", ASKED),
-        ("give a capacity", ("plan", "streams.json", "--levers", "waits")),
-        ("must be .json", ("plan", "streams.json", "--levers", "waits", "--program", "x.csv")),
-        ("has no operators", (*ASKED, "--levers", "order", "--capacity", "9")),
-        ("has no operators", (*ASKED, "--in-place", "--capacity", "9")),
-        ("runs in one thread", (*ASKED, "--threads", "2", "--capacity", "9")),
-        ("has no operators", ("plan", "tiles.json", "--levers", "waits", "--capacity", "9")),
-    ],
-)
-def test_wrong_options(
-    capsys: pytest.CaptureFixture[str], sentence: str, command: tuple[str, ...]
-) -> None:
-    """Tests that options that say nothing together are refused in a sentence."""
-    refused(capsys, sentence, *command)
-
-
-def test_errors_of_the_file_name_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests a buffer that is not there."""
-    Path("pairs.csv").write_text("first,second,cost\na,x,5\n")
-    refused(capsys, 'pairs.csv:2: there is no buffer "x"', *ASKED, "--capacity", "9")

@@ -90,23 +90,3 @@ def test_wrong_folders_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     path.unlink()
     assert main(["verify", "three.json", "plans"]) == 1
     assert 'buffer "c" is in no block' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ((*ASKED[:-1], "39", "--strict"), "more than the limit of a block"),
-        ((*ASKED, "--pin", "b=61"), "beyond the limit of a block, 100"),
-        ((*ASKED, "--in-place"), "in place: a problem has no operators"),
-        ((*ASKED, "-o", "three.json"), "is no folder"),
-        ((*ASKED, "--capacity", "119"), "need at least 120 bytes, and all blocks may have 119"),
-        (("verify", "three.json", "plans"), "this folder has no plan (*.plan.json), as"),
-        (("verify", "three.json", "plans", "--proof", "x"), "a proof is of one arena"),
-    ],
-)
-def test_wrong_words_are_refused(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
-) -> None:
-    """Tests one sentence for each mistake."""
-    does_not_fit = "beyond" in sentence or "at least 120" in sentence
-    assert sentence in refused(capsys, *words, code=1 if does_not_fit else 2)

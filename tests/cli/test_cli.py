@@ -93,54 +93,6 @@ def test_a_bad_plan_is_refused(arguments: tuple[str, ...], five_csv: Path, tmp_p
     assert sorted(os.listdir(tmp_path)) == ["bad", "five.csv"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ("plan five.csv -c 0", "capacity"),
-        ("plan five.csv -c 1XB", "1XB"),
-        ("plan five.csv -c=-5", "-5"),
-        ("plan five.csv -c 1_000", "1_000"),
-        ("plan five.csv --pin b1", "'b1' is not ID=OFFSET"),
-        ("plan five.csv --pin b1=x", "'b1=x' is not ID=OFFSET"),
-        ("plan five.csv --pin b1=0 --pin b1=4", "twice"),
-        ("plan five.csv --pin b9=0", "b9"),
-        ("plan five.csv --pin b1=0 --pin b3=2", "b3"),
-        ("plan five.csv --reserve 5", "LOWER:UPPER"),
-        ("plan five.csv --reserve 5:5", "reserved"),
-        ("plan five.csv --timeout nan", "nan"),
-        ("plan five.csv --timeout 0", "0"),
-        ("plan five.csv --nodes 0", "--nodes"),
-        ("plan five.csv --format xml", "xml"),
-        ("plan five.csv --solver nobody", "nobody"),
-        ("plan five.csv --no-such-option", "--no-such-option"),
-        ("plan", "INPUT"),
-        ("plan nothing.csv", "nothing.csv: "),
-        ("plan .", ".: "),
-        ("plan five.csv -o five.csv", "is the input"),
-        ("plan five.csv -o link.csv", "is the input"),
-        ("plan five.csv -o .", "is a folder"),
-        ("plan five.csv -o five.csv/folder.csv", "is a file, not a folder"),
-        ("verify five.csv", "say what to check: a PLAN, a --proof, or both"),
-        ("plan five.csv --dim b=1", "has no symbolic dimensions"),
-        ("plan five.csv --alignment 0", "--alignment"),
-        ("plan five.csv --alignment 8 --pin b1=4", "pin is 4, not a multiple of the alignment (8)"),
-        ("nix.onnx", "nix.onnx: is neither a command nor a file"),
-        ("convert five.csv five.csv", "is the input"),
-        ("convert five.csv out.csv --dialect rows", "rows"),
-        ("view five.csv five.csv -o out.gif", ""),
-        ("dance", "dance"),
-    ],
-)
-def test_a_bad_command_line_is_one_sentence(
-    arguments: str, word: str, five_csv: Path, tmp_path: Path
-) -> None:
-    """Tests that mistakes are named, before any work and without touching a file."""
-    (tmp_path / "link.csv").symlink_to(five_csv)
-    assert_refused(memplan(*arguments.split(), cwd=tmp_path), word)
-    assert sorted(os.listdir(tmp_path)) == ["five.csv", "link.csv"]
-    assert five_csv.read_text() == FIVE
-
-
 # plan ------------------------------------------------------------------------------------------
 
 

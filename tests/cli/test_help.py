@@ -88,31 +88,6 @@ def five(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "five.csv"
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("plna five.csv", "did you mean 'plan'?"),
-        ("plan five.csv --solver exat", '(see memplan solvers); did you mean "exact"?'),
-        ("plan five.csv --capcity 12", "no such option: --capcity; did you mean --capacity?"),
-        ("plan five.csv -c 12 --capacity 13", "invalid value for '--capacity': it is given twice"),
-        (
-            "plan five.csv --arena-budget=1 -c 1",
-            "invalid value for '--capacity': it is given twice",
-        ),
-        ("plan five.csv --timeout 1 -t 2", "invalid value for '--timeout': it is given twice"),
-        ("convert five.csv", "name one file to write: OUT, or --output FILE"),
-        ("convert five.csv a.json -o b.json", "name one file to write"),
-        ("compare five.csv five.csv --json --format text", "--format names another format"),
-    ],
-)
-def test_mistakes_are_answered_with_what_is_meant(
-    five: str, capsys: pytest.CaptureFixture[str], line: str, sentence: str
-) -> None:
-    """Tests words that are almost right, and options that say two things."""
-    assert main(line.split()) == 2
-    assert sentence in capsys.readouterr().err
-
-
 def test_what_may_be_repeated_still_may(five: str) -> None:
     """Tests options for several values, and flags."""
     assert main(["plan", five, "--pin", "b1=0", "--pin", "b4=0", "--minimize", "--minimize"]) == 0

@@ -106,16 +106,6 @@ def test_the_cut_is_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert "conv2d_1 32,768 32 KiB" in text
 
 
-@pytest.mark.parametrize(
-    "command", [("order",), ("plan", "--levers", "order"), ("view", "--order")]
-)
-def test_a_problem_has_no_order(
-    capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
-) -> None:
-    """Tests one sentence, and exit code 2, for a file without operators."""
-    assert "operators" in refused(capsys, *command, FIVE)
-
-
 def test_ctrl_c_ends_with_the_best_order(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,25 +177,6 @@ def test_a_wrong_order_in_a_plan_is_found(
     plan["stats"]["order"] = order
     Path("plan.json").write_text(json.dumps(plan))
     assert why in refused(capsys, "verify", FAN, "plan.json", code=code)
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("plan", FAN, "--levers", "order", "-o", "plan.csv"), "cannot say which order"),
-        (("plan", FAN, "--levers", "order", "--format", "csv"), "of one program as it is"),
-        (("plan", FAN, "--levers", "order", "--measure"), "of one program as it is"),
-        (("plan", FAN, "--pure", "Conv"), "needs --levers order"),
-        (("view", FAN, "--pure", "Conv"), "needs --order"),
-        (("view", FAN, "--order", "-o", "page.html"), "no plan"),
-    ],
-)
-def test_what_would_mislead_is_refused(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str
-) -> None:
-    """Tests options that do not go together: a sentence, and no file."""
-    assert why in refused(capsys, *words)
-    assert list(Path().iterdir()) == []
 
 
 def test_summary_of_a_plan_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,25 +138,6 @@ def test_no_proof_is_said_and_touches_nothing(folder: Path) -> None:
     assert (folder / "five.proof").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ("--proof it.proof --solver greedy", "greedy writes no proof; choose one of auto, exact"),
-        ("--proof it.proof --solver minimalloc", "minimalloc writes no proof"),
-        ("--proof it.proof --solver large", "large writes no proof"),
-        ("--proof five.csv", "is the input"),
-        ("--proof .", "is a folder"),
-        ("--proof five.csv/it.proof", "is a file, not a folder"),
-        ("--proof it.proof -o it.proof", "--output names the same file"),
-    ],
-)
-def test_a_proof_that_cannot_be_is_one_sentence(arguments: str, word: str, folder: Path) -> None:
-    """Tests that mistakes are named, and that no file is touched."""
-    before = sorted(os.listdir(folder))
-    assert_refused(memplan("plan", "five.csv", *arguments.split(), cwd=folder), word)
-    assert sorted(os.listdir(folder)) == before
-
-
 # plan --progress -------------------------------------------------------------------------------
 
 

@@ -201,44 +201,6 @@ def test_tensors_are_moved_out_and_back(capsys: pytest.CaptureFixture[str], tmp_
         assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("recompute", "step.json", "-c", "1040", "--spill", "fast"), '"fast" is not a rate'),
-        (("plan", "step.json", "--spill", "1GB/s", "-c", "1040"), "it needs --levers again"),
-        (("plan", "step.json", "--levers", "again"), "give a capacity"),
-        (("plan", "step.json", "--levers", "again", "-c", "1040", "-o", "p.csv"), "write JSON"),
-        (("apply", "step.json", "--recompute", "--c-header", "p.h"), "give --capacity"),
-        (("apply", "step.json", "--recompute", "-c", "1040", "-o", "p.onnx"), "-o FILE.h"),
-        (("apply", MOBILE, "--recompute", "-c", "20K", "-o", "p.tflite"), "runs no copies of"),
-    ],
-)
-def test_what_is_refused(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str, tmp_path: Path
-) -> None:
-    """Tests options that belong together, and that nothing is written."""
-    assert main(words) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert sentence in " ".join(err.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["step.json"]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("plan", "--levers", "again"), "below the floor of 640"),
-        (("apply", "--recompute", "--c-header", "p.h"), "memplan fit step.json 600B -o p.h tries"),
-    ],
-)
-def test_too_little_memory_ends_with_1(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str, tmp_path: Path
-) -> None:
-    """Tests a capacity below the floor, and that nothing is written."""
-    assert sentence in refused(capsys, *words, "step.json", "-c", "600", code=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["step.json"]
-
-
 def test_a_header_says_what_runs_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Tests the order of the operators, in which one is twice, and the copy of its result."""
     words = ("apply", "step.json", "--recompute", "-c", "1040", "--c-header", "plan.h")

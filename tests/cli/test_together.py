@@ -148,32 +148,6 @@ def test_the_facts_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["overlap"] for each in record["together"]["programs"]] == [["two"], ["one"]]
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("plan", "one.json", "--keep", "a"), "it is of several programs"),
-        ((*ASKED, "--keep", "c"), 'no tensor "c"'),
-        ((*ASKED, "--overlap", "one"), "'one' is not A,B"),
-        ((*ASKED, "--overlap", "one,one"), "cannot overlap with itself"),
-        ((*ASKED, "--levers", "order"), "order: a problem has no operators"),
-        ((*ASKED, "--pin", "a=0"), "it is of one program"),
-        ((*ASKED, "--proof", "x"), "it is of one program"),
-        ((*ASKED, "--progress"), "it is of one program"),
-        ((*ASKED, "--spill", "1GB/s"), "it needs --levers again"),
-        ((*ASKED, "-o", "plan.json"), "is no folder"),
-        ((*ASKED, "-c", "60"), "do not fit into one arena of 60 bytes"),
-        (("plan", "one.json", "none.json"), "none.json"),
-    ],
-)
-def test_what_is_refused(
-    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that each wrong question is answered in one sentence, and that nothing is written."""
-    code = 1 if "do not fit" in sentence else 2
-    assert sentence in refused(capsys, *words, code=code)
-    assert not any(Path("plans").iterdir())
-
-
 def test_what_lies_in_several_places_is_verified_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import refused, told
+from command_line import told
 from small_programs import chain, training_step
 
 from memplan.cli import main
@@ -91,23 +91,3 @@ def test_it_is_drawn(
         first = drawn
         told(capsys, "tradeoff", program, "--points", "3", "-o", name)
         assert (tmp_path / name).read_bytes() == first
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("step.json", "-o", "a.csv"), "the suffix must be .html for a page"),
-        (("step.json", "-o", "step.json"), "this is the input"),
-        (("step.json", "--costs", "times.csv", "-o", "times.csv"), "this is the input"),
-        (("step.json", "--pure", "Missing"), 'no operator is of the type "Missing"'),
-        (("step.json", "--costs", "times.csv"), "the file cannot be read"),
-        ((str(MODELS / "five.csv"),), "a problem has no operators"),
-    ],
-)
-def test_what_is_refused(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
-) -> None:
-    """Tests one sentence each."""
-    if words[-1] == "times.csv" and "-o" in words:
-        Path("times.csv").touch()
-    assert sentence in refused(capsys, "tradeoff", *words)

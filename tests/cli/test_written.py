@@ -28,31 +28,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     formats.save(mp.solve(formats.load("five.csv")), "plan.csv")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("plan", "five.csv", "-o", "x.xyz"), "must be .json for JSON or .csv for a table or"),
-        (("plan", "five.csv", "-o", "x.tflite"), "only TFLite models carry their plan"),
-        (("convert", "five.csv", "x.txt"), ".graphml for the graph"),
-        (("record", "net.py:net", "-o", "x.pt"), "must be .json for the trace"),
-        (("recompute", GRAPH, "-c", "1MiB", "-o", "x.pt2"), "must be .json for the program"),
-        (("apply", MOBILE, "-o", "x.onnx"), "must be .tflite for the model"),
-        (("apply", MOBILE, "--order", "-o", "x.h"), "must be .tflite for the model"),
-        (("apply", MOBILE, "--c-header", "x.tflite"), "must be .h, .hh, .hpp, .hxx, .inc for a"),
-        (("apply", MOBILE, "--shim", "x.json"), "must be .h, .hh, .hpp, .hxx, .inc for a header"),
-        (("fit", MOBILE, "64KiB", "-o", "x.xyz"), "is not written as x.xyz"),
-        (("compare", "five.csv", "five.csv", "-o", "x.htm"), "or .html for html"),
-    ],
-)
-def test_a_suffix_of_another_kind_is_refused(
-    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that nothing is written under a name that says something else."""
-    before = sorted(Path.cwd().iterdir())
-    assert sentence in refused(capsys, *words)
-    assert sorted(Path.cwd().iterdir()) == before
-
-
 @pytest.mark.parametrize("size", ["0", "0B", "0KiB"])
 @pytest.mark.parametrize(
     "words",
