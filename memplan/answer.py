@@ -96,7 +96,7 @@ class Step:
     Attributes
     ----------
     lever
-        "given", "offsets", "in place", "order", "again", "bands" or "waits".
+        The name of the lever; "given" or "offsets" where nothing was changed.
     arena
         What the best program needs after it, in bytes.
     extra

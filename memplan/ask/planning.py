@@ -86,8 +86,8 @@ def plan(
     machine
         Where buffers may lie; by default one arena. See `memplan.Machine`.
     levers
-        What may be done to the programs: "in place", "order", "again", "bands", "waits", or levers
-        of your own; see `memplan.levers`.
+        What may be done to the programs: names of `memplan.levers.LEVERS`, such as "in place" and
+        "order", or levers of your own.
     capacity
         Of the one arena, or of all blocks, in bytes: shorter than a machine with that.
     names, keep, overlap
@@ -430,8 +430,7 @@ class _Search:
         joined = joint.claims if placed.parts else joint.list_claims(parts)
         claims: list[Claim] = [*placed.claims, *joined]
         for candidate, loaded in zip(chosen, self.asked.given, strict=True):
-            for step in candidate.steps:
-                claims += self.asked.find_lever(step).list_claims(loaded, step, self.asked.aim)
+            claims += self._list_claims(loaded, candidate)
         answer = Answer(
             parts,
             self._list_axes(best, pools),
@@ -446,6 +445,16 @@ class _Search:
         )
         answer.verify()
         return answer
+
+    def _list_claims(self, program: Loaded, made: Candidate) -> Iterator[Claim]:
+        """Yield what the referee checks of each step: it is about the program that the step got."""
+        for at, step in enumerate(made.steps):
+            lever = self.asked.find_lever(step)
+            if type(lever).list_claims is not Lever.list_claims:
+                given = program
+                for before in made.steps[:at]:
+                    given = self.asked.find_lever(before).redo(given, before)
+                yield from lever.list_claims(given, step, self.asked.aim)
 
     def _list_steps(
         self, chosen: Sequence[Candidate], pools: list[list[Candidate]]
@@ -499,6 +508,7 @@ def _with_order(part: Part, candidate: Candidate | None) -> Part:
     """Return a part whose plan says in which order the operators of the given program run."""
     steps = () if candidate is None else candidate.steps
     runs = [step.data["runs"] for step in steps if "runs" in step.data]
-    if len(runs) != 1 or any(step.lever == "bands" for step in steps):
+    others = [step for step in steps if "runs" not in step.data and step.lever != "in place"]
+    if len(runs) != 1 or others:  # the order would be that of another program
         return part
     return replace(part, plan=part.plan.with_stats(order=list(runs[0])))

@@ -44,9 +44,9 @@ def find_levers(names: Iterable[str | Lever]) -> tuple[Lever, ...]:
     Parameters
     ----------
     names
-        "in place", "order", "again", "bands", "waits", with a "-" or "_" for each space if that is
-        easier; those of other packages, by the entry points `memplan.levers`; or levers of the
-        caller's own, which are pulled after these.
+        Those of `LEVERS`, with a "-" or "_" for each space if that is easier; those of other
+        packages, by the entry points `memplan.levers`; or levers of the caller's own, which are
+        pulled after these.
 
     Raises
     ------
