@@ -41,8 +41,8 @@ class Question:
         typer.Option(
             "--levers",
             metavar="LIST",
-            help="What may be done to a program: order, in-place, again, bands, waits; several are "
-            "joined by commas. The best of what they make is planned.",
+            help="What may be done to a program, joined by commas: order, in-place, again, bands, "
+            "waits, unread. The best of what they make is planned.",
         ),
     ] = None
     keep: Annotated[

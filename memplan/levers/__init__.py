@@ -14,6 +14,7 @@ from memplan.levers.bands import Bands
 from memplan.levers.in_place import InPlace
 from memplan.levers.lever import Aim, Candidate, Lever
 from memplan.levers.order import Order
+from memplan.levers.unread import Unread
 from memplan.levers.waits import Waits
 from memplan.levers.writers import Comparison, Plain, Variant, Writer, Written, graph_of
 
@@ -35,7 +36,7 @@ __all__ = [
 
 # What costs no work comes first; writes over inputs come last, as they are a matter of layout.
 GROUP: Final = "memplan.levers"  # of entry points
-LEVERS: tuple[Lever, ...] = (Waits(), Order(), Again(), Bands(), InPlace())
+LEVERS: tuple[Lever, ...] = (Unread(), Waits(), Order(), Again(), Bands(), InPlace())
 
 
 def find_levers(names: Iterable[str | Lever]) -> tuple[Lever, ...]:
