@@ -101,6 +101,7 @@ def _sections(group: Any, parent: Any, depth: int) -> Iterator[str]:
 def _section(command: Any, context: Any, depth: int) -> str:
     path = context.command_path
     arguments, options = [], []
+    context.meta["--help-all"] = True  # rare options too
     for parameter in command.get_params(context):
         if "--help" in parameter.opts:
             continue

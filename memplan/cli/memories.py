@@ -42,7 +42,7 @@ class Memories:
         typer.Option(
             "--machine",
             metavar="FILE",
-            help="The machine: memories, what is reserved and the board, in TOML; see docs.",
+            help="The machine in TOML: memories, what is reserved, the board.",
         ),
     ] = None
     allow: Annotated[
