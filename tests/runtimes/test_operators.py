@@ -22,6 +22,9 @@ from memplan.runtimes.onnx.read import (
 )
 from memplan.runtimes.tflm import operators as tflm_operators
 from memplan.runtimes.tflm.read import kernels, pictures, shapes
+from memplan.runtimes.torch import operators as torch_operators
+from memplan.runtimes.torch.read import aten, autocast
+from memplan.runtimes.torch.read import pictures as torch_pictures
 
 # By table and column that names rules: the module that has them.
 COLUMNS: dict[tuple[str, str], ModuleType] = {
@@ -38,8 +41,13 @@ COLUMNS: dict[tuple[str, str], ModuleType] = {
     ("tflm", "rows"): pictures,
     ("tflm", "scratch"): kernels,
     ("tflm", "parts"): kernels,
+    ("torch", "shares"): aten,
+    ("torch", "rows"): torch_pictures,
+    ("torch", "in_place"): aten,
+    ("torch", "work"): torch_pictures,
+    ("torch", "autocast"): autocast,
 }
-TABLES: dict[str, Any] = {"onnx": onnx_operators, "tflm": tflm_operators}
+TABLES: dict[str, Any] = {"onnx": onnx_operators, "tflm": tflm_operators, "torch": torch_operators}
 
 
 def list_named(table: str, *columns: str) -> set[str]:
@@ -113,3 +121,26 @@ def test_a_new_operator_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     novel = graph.operators[1]
     assert [graph.tensors[at].shape for at in novel.outputs] == [(1, 2, 8, 4)]
     assert len(novel.in_place) == len(novel.reads) == 1
+
+
+def test_an_operator_of_torch_is_known_by_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that rows and in-place writes of an operator of PyTorch are gone with its row."""
+    torch = pytest.importorskip("torch")
+    from memplan.runtimes.torch.read import graph_of
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.relu(torch.cat([x, x * 2.0], 1)) + 1.0
+
+    program = torch.export.export(Net(), (torch.ones(1, 2, 8, 4),))
+
+    def describe() -> dict[str, tuple[bool, int]]:
+        graph = graph_of(program)
+        return {each.type: (bool(each.reads), len(each.in_place)) for each in graph.operators}
+
+    before = describe()
+    assert (before["aten.cat"], before["aten.relu"]) == ((True, 0), (True, 1))
+    for name in ("cat", "relu"):
+        monkeypatch.delitem(torch_operators.TABLE, name)
+    after = describe()
+    assert (after["aten.cat"], after["aten.relu"]) == ((False, 0), (False, 0))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from memplan.programs.sources.dialects import Dialect, list_shared
+from memplan.programs.sources.dialects import Dialect, Shared
 
 __all__ = ["DIALECT"]
 
-_SHARED = list_shared("Multinomial RandomUniform", "Assign ReadValue")
+_SHARED = {
+    **dict.fromkeys(("Multinomial", "RandomUniform"), Shared.GENERATOR),
+    **dict.fromkeys(("Assign", "ReadValue"), Shared.WORLD),
+}
 
 # Types outside of the operation sets have their name before them.
 DIALECT = Dialect(_SHARED.get, lambda type_: "." not in type_)

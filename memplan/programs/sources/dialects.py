@@ -7,7 +7,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -17,7 +17,7 @@ from memplan.programs.graph import Graph, Kind, Operator
 from memplan.programs.graph.updates import updates
 from memplan.programs.sources.registry import list_sources
 
-__all__ = ["Dialect", "Shared", "find_dialect", "find_state", "is_view", "list_shared"]
+__all__ = ["Dialect", "Shared", "find_dialect", "find_state", "is_view"]
 
 
 class Shared(StrEnum):
@@ -66,14 +66,6 @@ def find_dialect(source: str) -> Dialect:
         return _OF_USERS
     found: Dialect = import_module(known.dialect).DIALECT
     return found
-
-
-def list_shared(generator: str, world: str) -> Mapping[str, Shared]:
-    """Return a table of types that draw random numbers, and of those with effects outside."""
-    return {
-        **dict.fromkeys(generator.split(), Shared.GENERATOR),
-        **dict.fromkeys(world.split(), Shared.WORLD),
-    }
 
 
 # Their results are parts of an input: they write nothing.

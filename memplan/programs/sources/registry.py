@@ -85,7 +85,7 @@ _CERTAIN: Final = {
         "a PyTorch program of torch.export",
         binary="torch.export",
         has_dimensions=True,
-        dialect="memplan.runtimes.torch.effects",
+        dialect="memplan.runtimes.torch.operators",
         runtime="memplan.runtimes.torch",
     ),
     "trace": Source(

@@ -11,8 +11,9 @@ from memplan.base.notes import Code
 from memplan.programs.graph import Graph
 from memplan.programs.sources.loaded import Loaded
 from memplan.programs.sources.options import Options
+from memplan.runtimes.torch.operators import TABLE
 from memplan.runtimes.torch.read import load, read
-from memplan.runtimes.torch.read.autocast import CAST, END, PLAIN, REDUCED
+from memplan.runtimes.torch.read.autocast import CAST, END
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -227,11 +228,13 @@ def test_tables(device: str) -> None:
         for name in names
         if torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
     }
-    assert PLAIN[device] | (_OWN_TYPE if device == "cuda" else set()) >= has - REDUCED
+    plain = {name for name, row in TABLE.items() if row.autocast in ("plain", f"plain on {device}")}
+    reduced = {name for name, row in TABLE.items() if row.autocast == "reduced"}
+    assert plain | (_OWN_TYPE if device == "cuda" else set()) >= has - reduced
     known = {name.removeprefix("aten::").split(".")[0] for name in names}
-    assert PLAIN[device] & known <= has  # later releases of torch have more operators
+    assert plain & known <= has  # later releases of torch have more operators
     other = {"cpu": "AutocastCUDA", "cuda": "AutocastCPU"}[device]
     absent = set() if torch.version.cuda else _IN_CUDA_BUILDS
-    for name in REDUCED - _COMPOSITE - has - absent:
+    for name in reduced - _COMPOSITE - has - absent:
         kernels = (each for each in names if each.removeprefix("aten::").split(".")[0] == name)
         assert any(torch._C._dispatch_has_kernel_for_dispatch_key(k, other) for k in kernels)

@@ -18,8 +18,8 @@ from slab_models import Calls  # noqa: E402
 from memplan.programs.graph import Graph, Operator  # noqa: E402
 from memplan.programs.graph.pictures import Each, Even, Joined, Once, Read  # noqa: E402
 from memplan.programs.sources.options import Options  # noqa: E402
+from memplan.runtimes.torch.operators import TABLE, find_row  # noqa: E402
 from memplan.runtimes.torch.read import (  # noqa: E402
-    aten,
     graph_of,
     pictures,
     read,
@@ -149,7 +149,7 @@ def test_multiplications() -> None:
 def test_defaults_are_those_of_the_schemas() -> None:
     """Tests that an argument which a call may leave out has the value that ATen gives it."""
     known = pictures._DEFAULTS | {"stride": 1}
-    for name in pictures._RULES:
+    for name in (name for name, row in TABLE.items() if row.rows not in ("", "each")):
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads():
             schema = getattr(packet, overload)._schema
@@ -180,12 +180,12 @@ def test_elements_are_those_that_torch_tags() -> None:
             overload = getattr(packet, schema.overload_name or "default", None)
             if torch.Tag.pointwise in getattr(overload, "tags", ()):
                 tagged.add(str(overload))
-    unknown = {one.split(".")[1] for one in tagged if not aten.is_pointwise(one)}
+    unknown = {one.split(".")[1] for one in tagged if find_row(one).rows != "each"}
     # A number, two results, a view, and random numbers.
     assert unknown <= {"equal", "frexp", "positive", "rrelu"}
-    assert {one.split(".")[1] for one in tagged} > aten._ELEMENTS
-    assert {*aten._OF_TWO} < tagged
-    assert not aten._ELEMENTS & aten._POINTWISE
+    copied = {name for name, row in TABLE.items() if (row.rows, row.in_place) == ("each", "")}
+    named = {one.removeprefix("aten.") for one in tagged}
+    assert named | {one.partition(".")[0] for one in named} > copied
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from memplan.base.errors import GraphError, MemplanError
 from memplan.programs.graph import Graph, Kind, lay_out
 from memplan.programs.sources.loaded import of_graph
 from memplan.programs.sources.options import Options
-from memplan.runtimes.torch.read import aten, graph_of, load, read, training_graph
+from memplan.runtimes.torch.operators import TABLE
+from memplan.runtimes.torch.read import graph_of, load, read, training_graph
 from memplan.runtimes.torch.read.training import training_program
 
 torch = pytest.importorskip("torch")
@@ -253,7 +254,7 @@ NOT_EXPORTED = frozenset(
 
 def test_every_view_of_aten_is_known() -> None:
     """Tests that operators whose schemas return an argument's storage are in the tables."""
-    known = aten._VIEWS | aten._SAME | aten._RESHAPES
+    known = {name for name, row in TABLE.items() if row.shares in ("view", "same", "reshape")}
     views = set()
     for schema in torch._C._jit_get_all_schemas():
         name = schema.name.removeprefix("aten::")
@@ -270,12 +271,12 @@ def test_every_view_of_aten_is_known() -> None:
 
 def test_pointwise_operators_are_pointwise() -> None:
     """Tests that what may write over its input is tagged so by torch, or its gradient."""
-    for name in aten._POINTWISE:
+    for name in (name for name, row in TABLE.items() if row.in_place == "any"):
         packet = getattr(torch.ops.aten, name)
         tags = [getattr(packet, overload).tags for overload in packet.overloads()]
         tagged = any(torch.Tag.pointwise in one for one in tags)
         assert tagged or name.endswith("_backward") or name == "hardswish"
-    for name in aten._UPDATES:
+    for name in (name for name, row in TABLE.items() if row.in_place == "first"):
         assert hasattr(torch.ops.aten, name)
 
 

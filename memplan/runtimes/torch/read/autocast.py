@@ -19,67 +19,15 @@ from functools import partial
 from math import prod
 
 from memplan.base.notes import Code, Note
-from memplan.runtimes.torch.read.aten import is_metadata, operator_of, split_words
+from memplan.runtimes.torch.operators import find_row
 from memplan.runtimes.torch.read.program import Autocast, Body, Exported, Node
 from memplan.runtimes.torch.read.values import DTYPES, Value, dense_strides
 
-__all__ = ["CAST", "END", "PLAIN", "REDUCED", "get_region", "with_casts"]
+__all__ = ["CAST", "END", "get_region", "with_casts"]
 
 CAST = "autocast.cast"
 END = "autocast.end"
 
-# These run in the region's own type. The recurrent layers and the like at the end have no kernel of
-# their own; the operators that they consist of cast.
-REDUCED = split_words(
-    """
-    _addmm_activation _convolution _cudnn_rnn _native_multi_head_attention
-    _scaled_dot_product_flash_attention _thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm addmm
-    addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d
-    conv_transpose2d conv_transpose3d convolution einsum gru_cell linalg_multi_dot linalg_vecdot
-    linear lstm_cell matmul mkldnn_rnn_layer mm mv prelu rnn_relu_cell rnn_tanh_cell
-    scaled_dot_product_attention
-    gru inner lstm rnn_relu rnn_tanh
-    """
-)
-# These run in float32, or in the widest type of their inputs. `sum`, `softmax` and the like are not
-# here for CUDA, as their kernels there read one type and write another without a cast.
-PLAIN: Mapping[str, frozenset[str]] = {
-    "cpu": split_words(
-        """
-        _grid_sampler_2d_cpu_fallback _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d
-        avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cat cdist cholesky
-        cholesky_inverse cholesky_solve cosine_embedding_loss cross_entropy_loss ctc_loss
-        fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2
-        fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn
-        fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d
-        grid_sampler_3d hinge_embedding_loss huber_loss index_copy inverse kl_div l1_loss
-        linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals
-        linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
-        linalg_matrix_rank linalg_matrix_sqrth linalg_qr linalg_solve linalg_svd linalg_svdvals
-        linalg_tensorinv linalg_tensorsolve lu_solve margin_ranking_loss max_pool3d max_unpool2d
-        max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss
-        multilabel_margin_loss_forward nanquantile nll_loss nll_loss2d orgqr ormqr pinverse
-        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d
-        replication_pad2d replication_pad3d smooth_l1_loss soft_margin_loss stack stft svd trace
-        triangular_solve triplet_margin_loss view_as_complex
-        """
-    ),
-    "cuda": split_words(
-        """
-        _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
-        _upsample_nearest_exact2d _upsample_nearest_exact3d acos addcdiv addcmul asin atan2 bilinear
-        binary_cross_entropy binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss
-        cosine_similarity cross cudnn_convolution cudnn_convolution_transpose dist dot erfinv exp
-        expm1 frobenius_norm grid_sampler group_norm hinge_embedding_loss huber_loss index_put
-        kl_div l1_loss layer_norm linalg_matrix_sqrth log log10 log1p log2 logsumexp
-        margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm
-        nll_loss nll_loss2d nuclear_norm pdist poisson_nll_loss pow reciprocal renorm rms_norm rsqrt
-        scatter_add sinh smooth_l1_loss soft_margin_loss softplus tan tensordot triplet_margin_loss
-        upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d
-        upsample_nearest2d upsample_nearest3d upsample_trilinear3d vdot
-        """
-    ),
-}
 _LOWER = ("bfloat16", "float16")
 _ELIGIBLE = ("float32", *_LOWER)
 _BYTES = dict(DTYPES.values())
@@ -114,7 +62,8 @@ def _find_unexplained(nodes: Iterable[Node], values: Mapping[str, Value]) -> Ite
             continue
         for body in node.bodies:
             yield from _find_unexplained(body.nodes, values)
-        if node.outputs and node.outputs[0].dtype in _LOWER and operator_of(node.target) in REDUCED:
+        is_reduced = find_row(node.target).autocast == "reduced"
+        if node.outputs and node.outputs[0].dtype in _LOWER and is_reduced:
             given = (values[name].dtype for name in node.inputs if name in values)
             if "float32" in given:
                 yield node.outputs[0].dtype
@@ -141,7 +90,7 @@ class _Casts:
         for node in nodes:
             if _is_region(node):
                 self._cached = {} if self._cached is None else self._cached
-            elif not is_metadata(node.target):
+            elif not find_row(node.target).is_metadata:
                 done += self._end()
             done += self._cast_steps([node], None)
         return (*done, *self._end())
@@ -242,7 +191,8 @@ class _Casts:
 
 def _is_region(node: Node) -> bool:
     """Whether an operator is a region, or contains only regions."""
-    inner = [each for body in node.bodies for each in body.nodes if not is_metadata(each.target)]
+    inside = (each for body in node.bodies for each in body.nodes)
+    inner = [each for each in inside if not find_row(each.target).is_metadata]
     return node.autocast is not None or (bool(inner) and all(map(_is_region, inner)))
 
 
@@ -251,10 +201,11 @@ def _find_run_type(node: Node, autocast: Autocast | None) -> str | None:
     made = next((value.dtype for value in node.outputs if value.dtype in _ELIGIBLE), None)
     if autocast is None or made is None:
         return None
-    if operator_of(node.target) in REDUCED:
+    way = find_row(node.target).autocast
+    if way == "reduced":
         return made if made in _LOWER else None
-    device = "cpu" if autocast.device == "cpu" else "cuda"
-    return made if operator_of(node.target) in PLAIN[device] else None
+    of_device = "plain on cpu" if autocast.device == "cpu" else "plain on cuda"
+    return made if way in ("plain", of_device) else None
 
 
 def _convert(value: Value, name: str, dtype: str) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 from memplan.base.errors import GraphError, quoted
 from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
+from memplan.runtimes.torch.operators import find_row
 from memplan.runtimes.torch.read import aten
 from memplan.runtimes.torch.read.pictures import describe_rows
 from memplan.runtimes.torch.read.program import Body, Exported, Node
@@ -106,7 +107,7 @@ class _Builder:
         for node in nodes:
             if node.bodies:
                 found.append(self._with_bodies(node))
-            elif (node.inputs or node.outputs) and not aten.is_metadata(node.target):
+            elif (node.inputs or node.outputs) and not find_row(node.target).is_metadata:
                 found.append(self._operator(node))
         return found
 

@@ -22,7 +22,8 @@ from memplan.programs.graph.pictures import (
     resize,
 )
 from memplan.programs.sources._pictures import RANK, PictureCall, describe
-from memplan.runtimes.torch.read.aten import is_pointwise, operator_of
+from memplan.runtimes.torch.operators import Row, find_row
+from memplan.runtimes.torch.read.aten import operator_of
 from memplan.runtimes.torch.read.program import Node, Option
 from memplan.runtimes.torch.read.values import Value
 
@@ -50,6 +51,7 @@ _REQUIRED: Final = ("downscale_factor", "kernel_size", "pad", "upscale_factor")
 class _Operator(PictureCall):
     """An operator with what it reads; its inputs are in the order of the schema."""
 
+    row: Row  # what is known of it
     options: dict[str, Option]  # by name, with defaults
     inputs: Sequence[Value]
     output: Value  # its first result
@@ -103,7 +105,7 @@ class _Operator(PictureCall):
 
 def keep_options(target: str, given: Iterable[_Named]) -> tuple[_Named, ...]:
     """Return those arguments of a call that say which rows of its inputs it needs."""
-    if operator_of(target) not in _RULES:
+    if find_row(target).rows in ("", "each"):
         return ()
     return tuple(one for one in given if one[0] in _DEFAULTS or one[0] in _REQUIRED)
 
@@ -125,6 +127,7 @@ def describe_rows(
         [index < given for index in indices],
         node.outputs[0].sizes,
         _ROW_AXIS,
+        find_row(node.target),
         _DEFAULTS | dict(node.options),
         inputs,
         node.outputs[0],
@@ -135,11 +138,10 @@ def describe_rows(
             raise WholeError("it has several results")
         if node.writes or any(node.shares):
             raise WholeError("it writes into a tensor, or makes a view of one")
-        rule = _RULES.get(call.kind, _Operator.each if is_pointwise(node.target) else None)
-        if rule is None:
+        if not call.row.rows:
             name = call.kind or node.target
             raise WholeError(f"memplan does not know which rows of its inputs {name} needs")
-        result, maps = call.result, rule(call)
+        result, maps = call.result, _RULES[call.row.rows](call)
         for at, both in maps.items():
             if not all(map(fits, both, call.size(at), result)):
                 raise WholeError(_OTHER_ROWS)
@@ -232,34 +234,26 @@ def _count_macs(call: _Operator) -> int:
     """Return the multiplications with addition of an operator with weights."""
     if len(call.inputs) < 2:
         return 0
-    if call.kind in _FACTORS:
-        return prod(call.made) * prod(call.shape(_FACTORS[call.kind])[-1:])
-    if call.kind not in _CONVOLUTIONS:
+    if call.row.work == "product":
+        return prod(call.made) * prod(call.shape(call.row.long)[-1:])
+    if call.row.work != "convolution":
         return 0
     is_transposed = call.options["transposed"] is True or "transpose" in call.kind
     held = call.shape(0) if is_transposed else call.made
     return prod(held) * prod(call.shape(1)[1:])
 
 
-# By product of matrices: which input has rows as long as its sums.
-_FACTORS: Final = {"addmm": 1, "baddbmm": 1, "bmm": 0, "linear": 0, "matmul": 0, "mm": 0}
-_CONVOLUTIONS: Final = frozenset(
-    {
-        *("conv1d", "conv2d", "conv3d", "convolution"),
-        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-    }
-)
-_NORMS: Final = ("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training")
-_POOLS: Final = ("avg_pool2d", "max_pool2d", "max_pool2d_with_indices")
+# By the names that rows of `operators.TABLE` give them.
 _RULES: Final[dict[str, Callable[[_Operator], Maps]]] = {
-    **dict.fromkeys(_NORMS, _normalize),
-    **dict.fromkeys(("conv2d", "convolution"), _convolve),
-    **dict.fromkeys(("constant_pad_nd", "pad"), _pad),
-    **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax),
-    **dict.fromkeys(("upsample_bilinear2d", "upsample_nearest2d"), _resize),
-    **dict.fromkeys(_POOLS, _pool),
-    "cat": lambda call: call.join(call.axis()),
-    "conv_transpose2d": _transpose,
-    "pixel_shuffle": lambda call: call.blocks(up=call.pair("upscale_factor", 1)[0]),
-    "pixel_unshuffle": lambda call: call.blocks(down=call.pair("downscale_factor", 1)[0]),
+    "convolve": _convolve,
+    "each": _Operator.each,
+    "join": lambda call: call.join(call.axis()),
+    "normalize": _normalize,
+    "pad": _pad,
+    "pool": _pool,
+    "resize": _resize,
+    "softmax": _softmax,
+    "to_depth": lambda call: call.blocks(down=call.pair("downscale_factor", 1)[0]),
+    "to_space": lambda call: call.blocks(up=call.pair("upscale_factor", 1)[0]),
+    "transpose": _transpose,
 }

@@ -23,7 +23,7 @@ from memplan.levers.rewrite import recompute as search
 from memplan.levers.rewrite.again.costs import Costs
 from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 from memplan.programs.sources.dialects import Shared
-from memplan.runtimes.torch.effects import DIALECT
+from memplan.runtimes.torch.operators import DIALECT
 from memplan.runtimes.torch.read.builder import shorten_type
 from memplan.runtimes.torch.read.scope import never_drops
 from memplan.runtimes.torch.write.moves import Moves
