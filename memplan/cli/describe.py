@@ -36,7 +36,7 @@ def command(input: options.Input, dim: options.Dim = None, read: options.Read = 
         plan = reading.find_plan(input) if kind in ("csv", "json") else None
         if plan is None:
             if kind not in ("csv", "json"):  # any text passes for CSV
-                output.line(f"{name} is {registry.describe(kind)}.")
+                output.line(f"{name} is {registry.find_format(kind).what}.")
             raise
         _describe_plan(name, plan)
     else:
@@ -71,7 +71,7 @@ def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
     from memplan.view.units import human, plural
     from memplan.view.words.parts import add_up
 
-    problem, kind = loaded.problem, registry.describe(loaded.source)
+    problem, kind = loaded.problem, registry.find_format(loaded.source).what
     buffers = plural(len(problem), "buffer")
     tensors = f"{plural(loaded.tensors, 'tensor')} in " if loaded.labels else ""
     output.line(f"{name} is {kind} with {tensors}{buffers} to plan.")
@@ -89,7 +89,7 @@ def _describe_input(name: str, loaded: Loaded, dims: Sequence[str]) -> None:
     ]
     if loaded.graph is not None:
         steps.append((f"memplan fit {file} 256KiB", "make it fit, and see what that costs"))
-    if loaded.source == "tflite":
+    if registry.find_format(loaded.source).has_arena:
         steps.append(
             (f"memplan plan {file} -o {stem}.planned.tflite", "write the plan into the model")
         )

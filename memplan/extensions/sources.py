@@ -15,12 +15,12 @@ SOURCES: Final = {
         "a CUDA memory snapshot of PyTorch",
         "a recorded run",
         binary="CUDA memory snapshots",
-        has_parts=True,
+        takes=("part",),
     ),
     "openvino": Source(
         "memplan.extensions.openvino",
         "an OpenVINO model",
-        has_dimensions=True,
+        takes=("dims",),
         dialect="memplan.extensions.openvino.effects",
     ),
     "xla": Source(
@@ -28,7 +28,7 @@ SOURCES: Final = {
         "a dump of XLA",
         "an XLA dump",
         binary="XLA dumps",
-        has_parts=True,
+        takes=("part",),
     ),
     "ggml-events": Source(
         "memplan.extensions.ggml",

@@ -25,7 +25,7 @@ from memplan.programs.graph.states import add_states, find_states
 from memplan.programs.sources import Loaded, detect, lay_out_again, load, of_problem
 from memplan.programs.sources.loaded import note_limit
 from memplan.programs.sources.options import Options
-from memplan.programs.sources.registry import import_runtime
+from memplan.programs.sources.registry import find_format, import_runtime
 from memplan.referee import verify, verify_shared
 from memplan.solvers import Budget, Interrupted, Progress, Round
 from memplan.solvers.limits import MAX_COUNT, check_seconds, check_whole
@@ -308,8 +308,8 @@ def layout_of(loaded: Loaded, plan: Plan, *, in_place: bool) -> Loaded:
 
 
 def capacity_to_load(path: str | os.PathLike[str], capacity: int | None) -> int | None:
-    """Return the capacity that the plan of a file has; not yet that of a TFLite model."""
-    return None if capacity is None or detect(path) == "tflite" else capacity
+    """Return the capacity that the plan of a file has; not yet where it limits a whole arena."""
+    return None if capacity is None or find_format(detect(path)).has_arena else capacity
 
 
 def hold_capacity(
@@ -318,20 +318,20 @@ def hold_capacity(
     capacity: int | None,
     board: Board | None = None,
 ) -> Loaded:
-    """Return a TFLite model whose whole arena in TFLM has a capacity; any other as it is."""
-    if capacity is None or loaded.source != "tflite":
+    """Return a model whose whole arena has a capacity, if its runtime has one arena for all."""
+    if capacity is None or not find_format(loaded.source).has_arena:
         return loaded
-    tflm = import_runtime("tflite", "arena")
-    held: Loaded = tflm.hold_capacity(loaded, Path(path), capacity, board)
+    arena = import_runtime(loaded.source, "arena")
+    held: Loaded = arena.hold_capacity(loaded, Path(path), capacity, board)
     return held
 
 
 def settle_sizes(
     loaded: Loaded, path: str | os.PathLike[str], options: Options, read: Callable[..., Loaded]
 ) -> Loaded:
-    """Return an ONNX model with declared shapes that count against inferred ones.
+    """Return a model with declared shapes that count against inferred ones.
 
-    They do where onnxruntime is installed and makes them; a note says so.
+    They do where its runtime is installed and makes them; a note says so.
 
     Parameters
     ----------
@@ -340,11 +340,9 @@ def settle_sizes(
     read
         Reads the file again, with other sizes as `dims`.
     """
-    if loaded.source != "onnx" or all(
-        note.code is not Code.SHAPE_OVERRIDDEN for note in loaded.notes
-    ):
+    if all(note.code is not Code.SHAPE_OVERRIDDEN for note in loaded.notes):
         return loaded
-    settled = import_runtime("onnx", "measure").settle(Path(path), options)
+    settled = import_runtime(loaded.source, "measure").settle(Path(path), options)
     if settled is None:
         return loaded
     other = read(dims={**options.dims, **settled.dims})

@@ -26,7 +26,13 @@ from memplan.programs.sources.loaded import (
 )
 from memplan.programs.sources.options import Options
 from memplan.programs.sources.recognise import is_ours, is_table
-from memplan.programs.sources.registry import find_others, find_source, import_runtime, list_sources
+from memplan.programs.sources.registry import (
+    find_format,
+    find_others,
+    find_source,
+    import_runtime,
+    list_sources,
+)
 
 if TYPE_CHECKING:
     from memplan.runtimes.tflm.read.boards import Board
@@ -46,6 +52,15 @@ __all__ = [
     "open_graphs",
 ]
 
+# By option of `Options` that only some formats take: what a refusal says of the others.
+_ONLY_SOME_TAKE = {
+    "dims": "has no symbolic dimensions, so {} has no meaning",
+    "runtime_order": "is not an ONNX model; only their runtime has an order of its own",
+    "fused": "is not an ONNX model; only their runtime fuses operators",
+    "part": "has one program; only CUDA snapshots have devices, and only XLA dumps allocations, "
+    "to choose from",
+    "board": "is not a TFLite model; only TFLM's kernels need a board",
+}
 _HEAD = 4096  # bytes at the beginning of a file from which a source recognises it
 
 
@@ -128,27 +143,12 @@ def load(
     path = Path(path)
     try:
         name = detect(path)
-        source = list_sources().get(name) or (
-            None if name in ("csv", "json") else find_others()[name]
-        )
-        if dims and not (source and source.has_dimensions):
-            raise MemplanError(
-                f"{path} has no symbolic dimensions, so {quoted(next(iter(dims)))} has no meaning"
-            )
-        if runtime_order and name != "onnx":
-            raise MemplanError(
-                f"{path} is not an ONNX model; only their runtime has an order of its own"
-            )
-        if fused and name != "onnx":
-            raise MemplanError(f"{path} is not an ONNX model; only their runtime fuses operators")
-        if part is not None and not (source and source.has_parts):
-            raise MemplanError(
-                f"{path} has one program; only CUDA snapshots have devices, and only XLA dumps "
-                "allocations, to choose from"
-            )
-        if board is not None and name != "tflite":
-            raise MemplanError(f"{path} is not a TFLite model; only TFLM's kernels need a board")
-        if source is None:
+        source = find_format(name)
+        for option, why in _ONLY_SOME_TAKE.items():
+            is_asked = getattr(options, option) != getattr(Options(), option)
+            if is_asked and option not in source.takes:
+                raise MemplanError(f"{path} {why.format(quoted(next(iter(options.dims), '')))}")
+        if not source.module:
             problem = formats.load(path, capacity=capacity)
             if not pins:
                 problem = problem.with_pins(dict.fromkeys(problem.ids))
@@ -160,7 +160,7 @@ def load(
         raise FormatError(str(path), "the file is nested too deeply") from None
     if capacity is None:
         return loaded
-    notes = loaded.notes if name != "tflite" else (*loaded.notes, _limit_part(capacity))
+    notes = (*loaded.notes, _limit_part(capacity)) if source.has_arena else loaded.notes
     return replace(loaded, problem=loaded.problem.with_capacity(capacity), notes=notes)
 
 

@@ -15,7 +15,7 @@ from memplan.problem import Problem
 from memplan.problem.columns import NONE
 from memplan.problem.trace import Trace
 from memplan.programs.graph import Graph, Kind, Layout, Operator, lay_out
-from memplan.programs.sources.registry import list_sources
+from memplan.programs.sources.registry import find_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -241,10 +241,7 @@ def explain_bare(source: str, what: str = "") -> str:
     The source is that of a `Loaded` without a graph, and `what` follows from it: "so nothing can
     wait".
     """
-    known = list_sources().get(source)
-    thing = (known and known.bare) or f"a {source} file"
-    if source in ("csv", "json", "memory"):
-        thing = "a problem"
+    thing = find_format(source).bare or f"a {source} file"
     other = "the model that it comes from (.onnx, .tflite, .pt2, or a graph in JSON)"
     if thing == "a recorded run":
         other = (

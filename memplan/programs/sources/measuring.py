@@ -9,7 +9,7 @@ from typing import cast
 from memplan.base.notes import Code, Note
 from memplan.programs.sources.loaded import Beside, Figure
 from memplan.programs.sources.options import Options
-from memplan.programs.sources.registry import import_runtime, list_sources
+from memplan.programs.sources.registry import find_format, import_runtime
 
 __all__ = ["find_beside", "join_notes", "measure"]
 
@@ -19,8 +19,7 @@ def measure(source: str, path: Path, options: Options) -> Figure | None:
 
     The source (`Loaded.source`) has read the file with the same options without an error.
     """
-    known = list_sources().get(source)
-    if known is None or not known.runtime:
+    if not find_format(source).runtime:
         return None
     return cast("Figure | None", import_runtime(source, "measure").measure(path, options))
 
@@ -30,7 +29,7 @@ def find_beside(source: str, path: Path) -> Beside | None:
 
     `None` for all but TFLite models: no other runtime has one block of memory for all it needs.
     """
-    if source != "tflite":
+    if not find_format(source).has_arena:
         return None
     return cast("Beside", import_runtime(source, "arena").find_beside(path))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Source",
-    "describe",
+    "find_format",
     "find_others",
     "find_source",
     "find_writer",
@@ -50,24 +50,31 @@ class Source:
         What it has in place of operators, if it has none: "an XLA dump".
     binary
         What a sentence about unknown binary files calls it; empty for formats of text.
-    has_dimensions
-        Whether sizes may depend on symbolic dimensions; elsewhere all sizes are numbers.
-    has_parts
-        Whether a file may hold several problems, of which one is planned.
+    takes
+        The options of `memplan.load` that are not for all formats: "dims", if sizes may depend on
+        symbolic dimensions; "part", if a file may hold several problems, of which one is planned;
+        "runtime_order", "fused" and "board".
     dialect
         The module with the `programs.sources.dialects.Dialect` of its operators, as `DIALECT`.
     runtime
-        The package of its own runtime, which has `measure.measure(path, options)`.
+        The package of its own runtime, of which the module `measure` gives figures; its function
+        `settle` says which of sizes that contradict each other are true.
+    suffix
+        That of the files of which the runtime takes a plan or another order.
+    has_arena
+        Whether the runtime has one block of memory for all that it needs, which a capacity limits:
+        the module `arena` of its package knows what is beside the plan.
     """
 
     module: str
     what: str
     bare: str = ""
     binary: str = ""
-    has_dimensions: bool = False
-    has_parts: bool = False
+    takes: tuple[str, ...] = ()
     dialect: str = ""
     runtime: str = ""
+    suffix: str = ""
+    has_arena: bool = False
 
 
 # They are asked in this order; those that recognise their files for certain come first.
@@ -76,15 +83,17 @@ _CERTAIN: Final = {
         "memplan.runtimes.tflm.read",
         "a TensorFlow Lite model",
         binary="TFLite",
-        has_dimensions=True,
+        takes=("dims", "board"),
         dialect="memplan.runtimes.tflm.effects",
         runtime="memplan.runtimes.tflm",
+        suffix=".tflite",
+        has_arena=True,
     ),
     "torch": Source(
         "memplan.runtimes.torch.read",
         "a PyTorch program of torch.export",
         binary="torch.export",
-        has_dimensions=True,
+        takes=("dims",),
         dialect="memplan.runtimes.torch.operators",
         runtime="memplan.runtimes.torch",
     ),
@@ -98,9 +107,10 @@ _LAST: Final = {
         "memplan.runtimes.onnx.read",
         "an ONNX model",
         binary="ONNX",
-        has_dimensions=True,
+        takes=("dims", "runtime_order", "fused"),
         dialect="memplan.runtimes.onnx.operators",
         runtime="memplan.runtimes.onnx",
+        suffix=".onnx",
     ),
 }
 
@@ -141,27 +151,28 @@ def find_others() -> Mapping[str, Source]:
     return {name: each for name, each in found.items() if name not in list_sources()}
 
 
+_PROBLEMS: Final = {
+    "csv": Source("", "a problem in CSV", bare="a problem"),
+    "json": Source("", "a problem in JSON", bare="a problem"),
+    "memory": Source("", "a problem", bare="a problem"),
+}
+_UNKNOWN: Final = Source("", "a file")
+
+
+def find_format(name: str) -> Source:
+    """Return what is known of a format, by `Loaded.source`; no module reads one of problems."""
+    return {**_PROBLEMS, **list_sources()}.get(name) or find_others().get(name, _UNKNOWN)
+
+
 def find_source(name: str) -> Any:
     """Return the module that reads a format, or `None` if there is no such format."""
-    source = list_sources().get(name)
-    if source is None and name not in _TEXTS:
-        source = find_others().get(name)
-    return None if source is None else import_module(source.module)
+    module = find_format(name).module
+    return import_module(module) if module else None
 
 
 def import_runtime(name: str, module: str) -> Any:
     """Return a module of a format's own runtime, which is not loaded before it is asked."""
-    return import_module(f"{list_sources()[name].runtime}.{module}")
-
-
-_TEXTS: Final = {"csv": "a problem in CSV", "json": "a problem in JSON"}
-
-
-def describe(name: str) -> str:
-    """Return what a file of a format is, for people."""
-    if name in _TEXTS:
-        return _TEXTS[name]
-    return (list_sources().get(name) or find_others()[name]).what
+    return import_module(f"{find_format(name).runtime}.{module}")
 
 
 def find_writer(suffix: str) -> Callable[..., Any] | None:
