@@ -1,8 +1,7 @@
 """The operators of ONNX and onnxruntime: all that memplan knows of each, in one row.
 
-What kernels do is that of onnxruntime's for the CPU; the library onnx infers most shapes. A column
-that names a rule has the rule's function in the file that the attribute of `Row` names, below
-`memplan/runtimes/onnx/read`.
+What kernels do is that of onnxruntime's for the CPU; the library onnx infers most shapes. Rules are
+functions of the files of `memplan/runtimes/onnx/read` that `Row` says.
 """
 
 from __future__ import annotations
@@ -18,99 +17,51 @@ NCHWC: Final = "com.microsoft.nchwc"  # the domain of operators on blocks of cha
 
 
 class Like(NamedTuple):
-    """The operator of ONNX, with the same attributes, whose result has the same shape.
-
-    Attributes
-    ----------
-    kind
-        Its type.
-    inputs
-        Which inputs it would read, by position.
-    element
-        The position of the input that has the type of the result, which is float32 without it.
-    bias
-        The position of what it would read behind these, if that is there.
-    turns
-        Whether `transA` and `transB` turn what it reads.
-    channels_last
-        Whether channels are behind rows and columns, without an attribute that says so.
-    is_checked
-        Whether the shapes must be those that the operator of ONNX takes.
-    """
+    """The operator of ONNX, with the same attributes, whose result has the same shape."""
 
     kind: str
-    inputs: tuple[int, ...]
-    element: int = 0
-    bias: int | None = None
-    turns: bool = False
-    channels_last: bool = False
-    is_checked: bool = True
+    inputs: tuple[int, ...]  # which inputs it would read, by position
+    element: int = 0  # the input that has the type of the result, which is float32 without it
+    bias: int | None = None  # the input that it would read behind these, if that is there
+    turns: bool = False  # whether `transA` and `transB` turn what it reads
+    channels_last: bool = False  # whether channels are last without an attribute that says so
+    is_checked: bool = True  # whether the shapes must be those that the operator of ONNX takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is known of an operator.
+    """What is known of an operator; texts are names of rules, empty where there is none."""
 
-    Attributes
-    ----------
-    rows, work, filter
-        The rules for the rows that a part of its result needs, and for its multiplications
-        (`graph_pictures`); the position of its filter, for convolutions.
-    in_place, in_runtime
-        The inputs over one of which its first result may be written, if their elements have the
-        same size in bytes; whether onnxruntime's kernel does so (found by watching what each
-        allocates). Element i of the result depends on element i of the input alone, or the kernel
-        reads a row before it writes it.
-    is_view
-        Whether onnxruntime gives the result the memory of input 0, or copies it if it is a result
-        of the graph. It removes a Dropout that does not train from the graph before the run.
-    shared, trains
-        What it shares with other operators, beside tensors; whether it draws random numbers, but
-        only in training.
-    is_windowed
-        Whether its attributes are those of windows.
-    keeps_shape
-        Whether its result has the shape of input 0 though the library, which fails to expand its
-        function, infers none.
-    asks_shape
-        Whether its result depends on the shape of input 0 alone, so that it is known before the
-        run.
-    value
-        The function of NumPy, or the rule, that computes its result (`shapes_arithmetic`).
-    grows
-        The rule that bounds how many sizes its result can be (`shapes_growth`).
-    amends
-        The rule that changes it where the library infers what no runtime makes (`shapes_windows`).
-    formula
-        The rule for its sizes as formulas (`sizes_formulas`).
-    sizes
-        The rule for sizes that depend on data (`sizes_data`).
-    like, shape
-        For operators that the library does not know: one that makes the same shape, or the rule for
-        its results (`shapes_runtime`).
-    fits
-        The rule that says whether it can run at its sizes (`faults_rules`).
-    """
-
+    # For the rows that a part of its result needs, and for its multiplications (`graph_pictures`).
     rows: str = ""
     work: str = ""
-    filter: int = 0
+    filter: int = 0  # the position of the filter of a convolution
+    # The inputs over one of which its first result may be written, if their elements have the same
+    # size in bytes: element i of the result depends on element i of the input alone, or the kernel
+    # reads a row before it writes it.
     in_place: tuple[int, ...] = ()
-    in_runtime: bool = False
+    in_runtime: bool = False  # whether onnxruntime does so (found by watching what it allocates)
+    # Whether onnxruntime gives the result the memory of input 0, or copies it if it is a result of
+    # the graph. It removes a Dropout that does not train from the graph before the run.
     is_view: bool = False
-    shared: Shared | None = None
-    trains: bool = False
-    is_windowed: bool = False
+    shared: Shared | None = None  # what it shares with other operators, beside tensors
+    trains: bool = False  # whether it draws random numbers, but only in training
+    is_windowed: bool = False  # whether its attributes are those of windows
+    # Whether its result has the shape of input 0, though the library infers none, as it fails to
+    # expand its function.
     keeps_shape: bool = False
+    # Whether its result depends on the shape of input 0 alone, so that it is known before the run.
     asks_shape: bool = False
-    value: str = ""
-    grows: str = ""
-    amends: str = ""
-    formula: str = ""
-    sizes: str = ""
+    value: str = ""  # computes a small result: a function of NumPy or a rule (`shapes_arithmetic`)
+    grows: str = ""  # bounds how many sizes its result can be (`shapes_growth`)
+    amends: str = ""  # changes it where the library infers what no runtime makes (`shapes_windows`)
+    formula: str = ""  # for its sizes as formulas (`sizes_formulas`)
+    sizes: str = ""  # for sizes that depend on data (`sizes_data`)
+    # For operators that the library does not know: one that makes the same shape, or the rule for
+    # all results (`shapes_runtime`).
     like: Like | None = None
     shape: str = ""
-    fits: str = ""
+    fits: str = ""  # says whether it can run at its sizes (`faults_rules`)
 
 
 def _alike(names: str, row: Row, domain: str = "") -> dict[str, Row]:

@@ -2,8 +2,7 @@
 
 An exported file names operators, but does not say which results share the storage of an argument,
 nor what kernels do. These rows do so for ATen; tests compare them with the schemas of an installed
-torch. A column that names a rule has its function in the file that the attribute of `Row` names,
-below `memplan/runtimes/torch/read`.
+torch. Rules are functions of the files of `memplan/runtimes/torch/read` that `Row` says.
 """
 
 from __future__ import annotations
@@ -18,47 +17,28 @@ __all__ = ["DIALECT", "TABLE", "Row", "find_row"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is known of an operator.
+    """What is known of an operator; texts are words or names of rules, if there is one."""
 
-    Attributes
-    ----------
-    shares
-        Which results share the storage of an argument: always that of the first tensor ("view"), or
-        unless it needs a change ("same"), elements are dropped ("dropout"), or its strides forbid
-        it ("reshape"); or result i that of tensor i ("each").
-    rows
-        The rule for the rows that a part of its result needs (`pictures`); "each" says that element
-        i of the result needs element i of the inputs, and nothing after it.
-    in_place
-        Which inputs its result may be written over: "any", or only the "first", of which it
-        replaces some elements.
-    copies_storage
-        Whether it copies the whole storage that the first tensor is a view of, and writes into the
-        copy (`clone_preserve_strides`).
-    is_metadata
-        Whether it reads sizes and no elements, so that it does not keep the memory of its inputs in
-        use.
-    packs
-        Whether it first copies an input that is not dense.
-    work, long
-        The rule for its multiplications (`pictures`), and which input has rows as long as its sums.
-    autocast
-        In a region of autocast it runs in the region's own type ("reduced"), or in float32 or the
-        widest type of its inputs ("plain", "plain on cpu", "plain on cuda").
-    shared
-        What it shares with other operators, beside tensors.
-    """
-
+    # Which results share the storage of an argument: always that of the first tensor ("view"), or
+    # unless it needs a change ("same"), elements are dropped ("dropout"), or its strides forbid it
+    # ("reshape"); or result i that of tensor i ("each").
     shares: str = ""
+    # For the rows that a part of its result needs (`pictures`); "each" says that element i of the
+    # result needs element i of the inputs, and nothing after it.
     rows: str = ""
+    # Over which inputs it may write: "any", or the "first", of which it replaces some elements.
     in_place: str = ""
+    # Whether it copies the whole storage that the first tensor is a view of, and writes into the
+    # copy (`clone_preserve_strides`).
     copies_storage: bool = False
-    is_metadata: bool = False
-    packs: bool = False
-    work: str = ""
-    long: int = 0
+    is_metadata: bool = False  # it reads sizes and no elements, so no input stays in use for it
+    packs: bool = False  # it first copies an input that is not dense
+    work: str = ""  # for its multiplications (`pictures`)
+    long: int = 0  # the input that has rows as long as the sums of a product
+    # In a region of autocast it runs in the region's own type ("reduced"), or in float32 or the
+    # widest type of its inputs ("plain", "plain on cpu", "plain on cuda").
     autocast: str = ""
-    shared: Shared | None = None
+    shared: Shared | None = None  # what it shares with other operators, beside tensors
 
 
 def _alike(names: str, row: Row) -> dict[str, Row]:
