@@ -75,6 +75,7 @@ def test_models_are_planned_written_and_verified(tmp_path: Path) -> None:
         ["plan", five, "-o", "five.json"],
         ["verify", five, "five.json"],
         ["inspect", five],
+        ["inspect", mobile, "--board", "32-bit"],
         ["solvers"],
     )
     for code, said, complained in answers:
@@ -93,10 +94,13 @@ def test_a_program_of_pytorch_is_planned(tmp_path: Path) -> None:
 
 
 def test_files_of_extensions_are_not_recognised(tmp_path: Path) -> None:
-    """Tests one sentence for a dump of XLA, a model of OpenVINO, and a folder of dumps."""
+    """Tests one sentence for chips, a dump of XLA, a model of OpenVINO, and a folder of dumps."""
     (tmp_path / "model.xml").write_text('<?xml version="1.0"?><net name="n" version="11"></net>')
     (tmp_path / "dump").mkdir()
     (tmp_path / "dump" / "module.hlo.pb").write_bytes(b"\0" * 8)
+    mobile = str(EXAMPLES / "models/mobile.tflite")
+    [(code, _, complained)] = run(tmp_path, ["plan", mobile, "--board", "cortex-m4"])
+    assert (code, complained[-28:]) == (2, "; known are 32-bit, 64-bit\n")
     scan = str(ROOT / "tests" / "data" / "xla_scan.hlo.pb")
     answers = run(tmp_path, *(["plan", each] for each in (scan, "model.xml", "dump")))
     for code, said, complained in answers:

@@ -169,9 +169,11 @@ def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
 
 
 # What extensions import beside `memplan` itself (docs/extending.md): of these rooms and modules no
-# private names, and the two that run in PyTorch its runtime, the two of searches the native doors.
+# private names, and the two that run in PyTorch its runtime, chips that of TFLM, and the two of
+# searches the native doors.
 DOORS = ("base", "problem", "programs", "referee", "levers.writers", "solvers.registry")
 OWN_DOORS = {
+    "boards": ("runtimes.tflm",),
     "slab": ("runtimes.torch",),
     "streams": ("runtimes.torch",),
     "published": ("solvers.native", "_published"),

@@ -7,24 +7,23 @@ when they are asked. TFLM is compiled for speed, as by default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from memplan.runtimes.tflm.board_structs import extend_kept
+from memplan.runtimes.tflm.read.boards import Kernels, Request, Tensors
 from memplan.runtimes.tflm.read.kernels import compute_scratch
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
 from memplan.runtimes.tflm.read.windows import Window, need, read_window, round_up
 
-__all__ = ["SCRATCH", "count_kernel_sums"]
+__all__ = ["KERNELS"]
 
-_Tensors = Sequence[TensorInfo | None]
-_Request = Callable[[str, OperatorInfo, _Tensors, TensorInfo], tuple[int, ...] | None]
 _TURNED: Final = 16  # channels up to which a transposed convolution does not turn its filter
 _BLOCK: Final = 124  # channels of a depthwise convolution that Helium takes at a time
 
 
 def _convolve(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
     source = need(inputs, 0)
     if source.dtype == "int16":
@@ -70,7 +69,7 @@ def _count_row(window: Window) -> int:
 
 
 def _convolve_depthwise(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
     source, weights = need(inputs, 0), need(inputs, 1)
     if source.dtype != "int8":
@@ -92,7 +91,7 @@ def _convolve_depthwise(
 
 
 def _connect(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...]:
     """Return the scratch of a FULLY_CONNECTED: a channel's scale where it runs as a convolution."""
     source, weights = need(inputs, 0), need(inputs, 1)
@@ -107,14 +106,14 @@ def _is_wide(weights: TensorInfo, output: TensorInfo) -> bool:
 
 
 def _pool(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...]:
     quantized = need(inputs, 0).dtype in ("int8", "int16")
     return (4 * output.shape[3],) if quantized and unit == "dsp" else ()
 
 
 def _convolve_back(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
     weights, source = need(inputs, 1), need(inputs, 2)
     if source.dtype != "int8" or "step_x" not in operator.options:
@@ -130,7 +129,7 @@ def _convolve_back(
 
 
 def _multiply(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...]:
     """Return the scratch of a BATCH_MATMUL: sums of columns."""
     sums = unit == "mve" and need(inputs, 0).dtype == "int8" == need(inputs, 1).dtype
@@ -138,7 +137,7 @@ def _multiply(
 
 
 def _remember(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...]:
     """Return the scratch of an LSTM, whose quantized kernels have one buffer less."""
     quantized = need(inputs, 0).dtype in ("int8", "int16")
@@ -150,7 +149,7 @@ def _drop_zero(size: int) -> tuple[int, ...]:
 
 
 # An operator that is not here has the reference kernel; SVDF asks for what that asks for.
-SCRATCH: Final[dict[str, _Request]] = {
+_SCRATCH: Final[dict[str, Request]] = {
     "AVERAGE_POOL_2D": _pool,
     "CONV_2D": _convolve,
     "DEPTHWISE_CONV_2D": _convolve_depthwise,
@@ -161,9 +160,7 @@ SCRATCH: Final[dict[str, _Request]] = {
 }
 
 
-def count_kernel_sums(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
-) -> int:
+def _count_sums(unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo) -> int:
     """Return the bytes of sums over weights that a kernel keeps for good on Helium."""
     if unit != "mve" or operator.type not in ("FULLY_CONNECTED", "SVDF") or len(inputs) < 2:
         return 0
@@ -175,3 +172,17 @@ def count_kernel_sums(
     if weights.dtype == "int4" or not weights.data or not output.shape:
         return 0
     return 0 if _is_wide(weights, output) else 4 * output.shape[-1]
+
+
+KERNELS: Final = Kernels(
+    scratch=_SCRATCH,
+    keeps={
+        **extend_kept("AVERAGE_POOL_2D MAX_POOL_2D CONV_2D DEPTHWISE_CONV_2D", "i"),
+        **extend_kept("FULLY_CONNECTED", "iipiii"),
+        **extend_kept("SOFTMAX", "ii"),
+        "SVDF": "i" * 9 + "p",
+        "TRANSPOSE_CONV": "(b(hhhh)hhhh" + "i" * 7 + "ff)iiipp",
+    },
+    count_sums=_count_sums,
+    scales_floats=False,
+)

@@ -7,23 +7,22 @@ none at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
+from memplan.runtimes.tflm.board_structs import extend_kept
+from memplan.runtimes.tflm.read.boards import Kernels, Request, Tensors
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
 from memplan.runtimes.tflm.read.windows import Window, need, read_window, round_up
 
-__all__ = ["SCRATCH"]
+__all__ = ["KERNELS"]
 
-_Tensors = Sequence[TensorInfo | None]
-_Request = Callable[[str, OperatorInfo, _Tensors, TensorInfo], tuple[int, ...] | None]
 _FULL: Final = 40 << 10  # bytes of an input above which a 3 x 3 filter takes strips of it
 _WIDE: Final = 48 << 10  # the same for other filters, with their widened elements
 _CACHED: Final = 32 << 10  # bytes of the first cache of the ESP32-P4
 
 
 def _convolve(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...] | None:
     source, weights = need(inputs, 0), need(inputs, 1)
     unpacked = (weights.elements,) if weights.dtype == "int4" else ()
@@ -141,7 +140,7 @@ def _count_behind(window: Window, *, clamped: bool = True) -> tuple[int, int]:
 
 
 def _soften(
-    unit: str, operator: OperatorInfo, inputs: _Tensors, output: TensorInfo
+    unit: str, operator: OperatorInfo, inputs: Tensors, output: TensorInfo
 ) -> tuple[int, ...]:
     source = need(inputs, 0)
     if not unit or source.dtype != "int8" or output.dtype != "int8":
@@ -150,8 +149,12 @@ def _soften(
 
 
 # An operator that is not here has the reference kernel, or asks for what that asks for.
-SCRATCH: Final[dict[str, _Request]] = {
+_SCRATCH: Final[dict[str, Request]] = {
     "CONV_2D": _convolve,
     "DEPTHWISE_CONV_2D": _convolve,
     "SOFTMAX": _soften,
 }
+
+KERNELS: Final = Kernels(
+    scratch=_SCRATCH, keeps=extend_kept("CONV_2D DEPTHWISE_CONV_2D SOFTMAX", "i")
+)

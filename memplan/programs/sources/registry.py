@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Source",
+    "find_extension",
     "find_format",
     "find_others",
     "find_source",
@@ -30,7 +31,7 @@ __all__ = [
 
 _SOURCES_OF_OTHERS: Final = "memplan.sources"
 _WRITERS_OF_OTHERS: Final = "memplan.writers"
-_EXTENSIONS: Final = ("memplan.extensions", "memplan.extensions.sources")
+_EXTENSIONS: Final = "memplan.extensions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +119,20 @@ _LAST: Final = {
 @cache
 def list_sources() -> Mapping[str, Source]:
     """Return ours by name, in the order in which they are asked."""
-    return {**_CERTAIN, **_find_extended(), **_LAST}
+    extension = find_extension("sources")
+    return {**_CERTAIN, **(extension.SOURCES if extension else {}), **_LAST}
 
 
-def _find_extended() -> Mapping[str, Source]:
-    """Return the sources of the extensions; none if these are not installed."""
+@cache
+def find_extension(name: str) -> Any | None:
+    """Return an extension of memplan's own; `None` if it is not installed."""
+    full = f"{_EXTENSIONS}.{name}"
     try:
-        found: Mapping[str, Source] = import_module(_EXTENSIONS[-1]).SOURCES
+        return import_module(full)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTENSIONS:
+        if error.name not in (_EXTENSIONS, full):
             raise
-        return {}
-    return found
+        return None
 
 
 @cache

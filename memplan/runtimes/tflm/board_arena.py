@@ -15,8 +15,7 @@ from typing import Final
 from memplan.runtimes.tflm import board_structs as structs
 from memplan.runtimes.tflm.measure import compute_head, list_requests
 from memplan.runtimes.tflm.operators import find_row
-from memplan.runtimes.tflm.read import cmsis_nn
-from memplan.runtimes.tflm.read.boards import Board, put_on_board
+from memplan.runtimes.tflm.read.boards import Board, list_kernels, put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, load
 from memplan.runtimes.tflm.read.windows import round_up
@@ -106,7 +105,7 @@ class _Kept:
 
     def __init__(self, model: Model, board: Board) -> None:
         self._model = model
-        self._board = board
+        self._board, self._kernels = board, list_kernels()[board.kernels]
         self._end = 0  # below the end of the arena
         self._assigned: set[str] = set()  # variables that have their place
         self.states = 0
@@ -186,10 +185,9 @@ class _Kept:
         if operator.type == "SOFTMAX" and source is not None and source.dtype == "int16":
             self._take(_TABLE, _UNIT)
             self._take(_TABLE, _UNIT)
-        if self._board.kernels == "cmsis-nn" and output is not None:
-            self._take(
-                cmsis_nn.count_kernel_sums(self._board.unit, operator, tensors, output), _UNIT
-            )
+        if self._kernels.count_sums is not None and output is not None:
+            sums = self._kernels.count_sums(self._board.unit, operator, tensors, output)
+            self._take(sums, _UNIT)
 
     def _count_channels(self, operator: OperatorInfo, tensors: list[TensorInfo | None]) -> int:
         """Return for how many channels a kernel keeps a multiplier and a shift."""
@@ -202,7 +200,7 @@ class _Kept:
         if axis is None or not weights.shape:
             return 0
         quantized = source.dtype in ("int8", "int16") or operator.type == "TRANSPOSE_CONV"
-        return weights.shape[axis] if quantized or self._board.kernels != "cmsis-nn" else 0
+        return weights.shape[axis] if quantized or self._kernels.scales_floats else 0
 
     def _keep_state(self, bytes: int) -> None:
         self.states += bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from memplan.runtimes.tflm.operators import TABLE, find_row
-from memplan.runtimes.tflm.read.boards import Board
+from memplan.runtimes.tflm.read.boards import Board, list_kernels
 from memplan.runtimes.tflm.read.windows import round_up
 
 __all__ = [
@@ -33,33 +33,15 @@ TENSOR: Final = {
 }
 ALLOCATION: Final = "ppiiib"  # AllocationInfo, only while the arena is planned
 
-_TRANSPOSED: Final = "(b(hhhh)hhhh" + "i" * 7 + "ff)"
 
-
-def _with(names: str, more: str) -> dict[str, str]:
+def extend_kept(names: str, more: str) -> dict[str, str]:
     """Return what the reference kernels of these operators keep, with fields behind it."""
     return {name: f"({TABLE[name].keeps}){more}" for name in names.split()}
 
 
-# By library and operator: what its kernel keeps, where that is not what the reference kernel does.
-_OTHERS: Final[dict[str, dict[str, str]]] = {
-    "reference": {},
-    "cmsis-nn": {
-        **_with("AVERAGE_POOL_2D MAX_POOL_2D CONV_2D DEPTHWISE_CONV_2D", "i"),
-        **_with("FULLY_CONNECTED", "iipiii"),
-        **_with("SOFTMAX", "ii"),
-        "SVDF": "i" * 9 + "p",
-        "TRANSPOSE_CONV": f"{_TRANSPOSED}iiipp",
-    },
-    "esp-nn": {
-        **_with("CONV_2D DEPTHWISE_CONV_2D SOFTMAX", "i"),
-    },
-}
-
-
 def find_kept(board: Board, type_: str) -> str | None:
     """Return the fields of what the kernel of an operator keeps; `None` if they are not known."""
-    return _OTHERS[board.kernels].get(type_, find_row(type_).keeps)
+    return list_kernels()[board.kernels].keeps.get(type_, find_row(type_).keeps)
 
 
 def measure_struct(board: Board, fields: str) -> tuple[int, int]:

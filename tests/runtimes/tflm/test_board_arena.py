@@ -13,7 +13,7 @@ from tflite_written import WRITTEN, written
 from memplan.runtimes.tflm.board_arena import compute_arena, find_working
 from memplan.runtimes.tflm.board_structs import measure_struct
 from memplan.runtimes.tflm.measure import ask
-from memplan.runtimes.tflm.read.boards import BOARDS, find_board
+from memplan.runtimes.tflm.read.boards import find_board, list_boards
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, load
 
@@ -64,7 +64,7 @@ def test_structs_of_small_models(tmp_path: Path, name: str) -> None:
 def test_every_board_takes_small_models(tmp_path: Path, name: str) -> None:
     """Tests operators with few inputs, without options and of odd shapes on all boards."""
     path = written(tmp_path, name)
-    for board in BOARDS.values():
+    for board in list_boards().values():
         found = compute_arena(path, board)
         assert 0 < found.persistent < found.size
         assert found.used <= found.size

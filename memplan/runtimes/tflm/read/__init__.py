@@ -8,7 +8,7 @@ Reading them takes no library. A file goes through these modules from top to bot
     sizes         another batch, and whether the stored sizes fit the operators (shapes: the rules)
     graph         makes the graph, by means of
       kernels       what the kernels of TFLM may overwrite, and which scratch they ask for
-      boards        which scratch they ask for on a board, by CMSIS-NN and esp-nn (cmsis_nn, esp_nn)
+      boards        which scratch they ask for on a board, by extensions.boards
       pictures      which rows of its inputs an operator needs
     sizes_data    notes sizes that only the kernels know
     refusals      notes what TFLM has no kernel for
