@@ -79,6 +79,7 @@ def run(request: Request) -> None:
 def _check(request: Request) -> None:
     """Refuse what a runtime's file cannot hold, before the work."""
     from memplan.programs.sources import detect
+    from memplan.programs.sources.registry import find_format
 
     input, files, writing = request.inputs[0], request.outputs, request.writing
     if not request.is_one_arena:
@@ -104,8 +105,8 @@ def _check(request: Request) -> None:
     read = [] if writing.overwrite else [input]
     output.check_outputs(files.by_option(), *read, *given)
     check_plan(files.plan)
-    suffix = {"tflite": ".tflite", "onnx": ".onnx"}.get(detect(input))
-    if suffix is not None:
+    suffix = find_format(detect(input)).suffix
+    if suffix:
         own = Path(output.names.get(input, input)).suffix.lower()
         output.check_suffix(files.model, dict.fromkeys((suffix, own), "the model"))
     if request.model.dim and (files.model or files.shim) and detect(input) != "onnx":
@@ -186,17 +187,19 @@ def _write(request: Request, made: _Written) -> None:
         output.tell_written(*made.files, drawing)
         _show(request, made)
         alone = request.outputs.header and not (request.outputs.model or request.outputs.shim)
-        if alone and request.constraints.capacity is not None and _is_tflite(request):
+        if alone and request.constraints.capacity is not None and _has_arena(request):
             output.line(
                 "counted the plan alone, as a header is for a runtime of yours; with a model or "
                 "--shim, the whole arena of TensorFlow Lite Micro counts"
             )
 
 
-def _is_tflite(request: Request) -> bool:
+def _has_arena(request: Request) -> bool:
+    """Whether the runtime of the input has one arena for all, which a plan in its file lays out."""
     from memplan.programs.sources import detect
+    from memplan.programs.sources.registry import find_format
 
-    return detect(request.inputs[0]) == "tflite"
+    return find_format(detect(request.inputs[0])).has_arena
 
 
 def _make_model(request: Request) -> options.Model:
@@ -211,7 +214,7 @@ def _write_plan(request: Request) -> _Written:
 
     files, input, board = request.outputs, request.inputs[0], request.board
     model, capacity = _make_model(request), request.constraints.capacity
-    if files.model and _is_tflite(request):
+    if files.model and _has_arena(request):
         from memplan.runtimes.tflm.read.model import load
         from memplan.runtimes.tflm.write import require_library
 
@@ -261,7 +264,7 @@ def _make_plan(request: Request, model: options.Model) -> tuple[Planned, bool]:
 
     input, board, capacity = request.inputs[0], request.board, request.constraints.capacity
     is_stored = bool(request.outputs.model or request.outputs.shim)
-    if is_stored and detect(input) != "tflite":
+    if is_stored and not _has_arena(request):
         also = "; of an ONNX model, --levers order or bands write another one"
         raise MemplanError(
             f"{input} is not a TFLite model; only TFLite models carry their plan"
@@ -303,7 +306,7 @@ def _write_arranged(request: Request, levers: set[str]) -> _Written:
         raise typer.BadParameter(
             "leave out --alignment and, for an ONNX model, --capacity", param_hint="'--levers'"
         )
-    in_order = not is_header and detect(input) == "tflite"
+    in_order = not is_header and _has_arena(request)
     found = arrange(
         _choose_writer(request, model),
         in_place=model.in_place or is_onnx,

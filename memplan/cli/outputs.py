@@ -88,11 +88,12 @@ def _find_kind(path: str, inputs: Sequence[str]) -> str:
 def _is_own(suffix: str, inputs: Sequence[str]) -> bool:
     """Whether a suffix is that of an input which is a model that can be written."""
     from memplan.programs.sources import detect
+    from memplan.programs.sources.registry import find_format
 
     return any(
         Path(output.names.get(each, each)).suffix.lower() == suffix
         and os.path.exists(each)
-        and detect(each) in ("tflite", "onnx")
+        and find_format(detect(each)).suffix
         for each in inputs
     )
 
