@@ -100,7 +100,8 @@ def test_files_of_extensions_are_not_recognised(tmp_path: Path) -> None:
     (tmp_path / "dump" / "module.hlo.pb").write_bytes(b"\0" * 8)
     mobile = str(EXAMPLES / "models/mobile.tflite")
     [(code, _, complained)] = run(tmp_path, ["plan", mobile, "--board", "cortex-m4"])
-    assert (code, complained[-28:]) == (2, "; known are 32-bit, 64-bit\n")
+    assert code == 2
+    assert complained.endswith("; known are 32-bit, 64-bit\n")
     scan = str(ROOT / "tests" / "data" / "xla_scan.hlo.pb")
     answers = run(tmp_path, *(["plan", each] for each in (scan, "model.xml", "dump")))
     for code, said, complained in answers:
