@@ -21,8 +21,9 @@ app = typer.Typer(
     cls=Commands,
     help="Plan the memory of a program: place every buffer in one arena, and prove how good the "
     "plan is. `memplan FILE` shows what a file is, and what can be done with it.",
-    epilog="Exit codes: 0 done; 1 infeasible, an invalid plan, or growth beyond a limit; "
-    "2 bad input; 3 no plan in time.",
+    epilog="`order`, `recompute`, `envelope` and `apply` are short for `plan` with some of its "
+    "options, and `bands` for `tradeoff`. Exit codes: 0 done; 1 infeasible, an invalid plan, or "
+    "growth beyond a limit; 2 bad input; 3 no plan in time.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
