@@ -21,6 +21,7 @@ from memplan.runtimes.onnx.read import (
     sizes_formulas,
 )
 from memplan.runtimes.tflm import operators as tflm_operators
+from memplan.runtimes.tflm.names import OPERATORS
 from memplan.runtimes.tflm.read import kernels, pictures, shapes
 from memplan.runtimes.torch import operators as torch_operators
 from memplan.runtimes.torch.read import aten, autocast
@@ -94,6 +95,32 @@ def test_rows_of_onnx_contradict_nothing() -> None:
         if schema.domain == "" and {"kernel_shape", "strides"} <= {*schema.attributes}
     }
     assert windows == attributes
+
+
+def test_rows_of_tflm_contradict_nothing() -> None:
+    """Tests that cells that only make sense with others have these, and types are the schema's."""
+    table = tflm_operators.TABLE
+    assert table.keys() - {"ethos-u"} <= {*OPERATORS}  # what Vela makes is a custom operator
+    for name, row in table.items():
+        assert row.options or row.rows not in pictures._WITH_OPTIONS, name
+        assert row.types is not None or not (row.typed or row.parameters), name
+        assert not (row.in_place and row.in_place.moves) or row.rows in ("", "mixes"), name
+        assert row.rows != "each" or row.shape or not row.in_place or name == "ADD_N", name
+        assert row.keeps is not None or not row.keeps_of_int8, name
+
+
+def test_rows_of_torch_contradict_nothing() -> None:
+    """Tests that cells that only make sense with others have these, and names are ATen's."""
+    torch = pytest.importorskip("torch")
+    names = {schema.name.removeprefix("aten::") for schema in torch._C._jit_get_all_schemas()}
+    ours, newer = {"read_generator", "write_generator"}, {"linalg_matrix_sqrth"}
+    assert {name.partition(".")[0] for name in torch_operators.TABLE} - ours - newer <= names
+    for name, row in torch_operators.TABLE.items():
+        assert row.in_place != "any" or row.rows == "each", name
+        assert not (row.shares and (row.in_place or row.rows or row.is_metadata)), name
+        assert not row.long or row.work == "product", name
+        assert row.autocast == "reduced" or not row.work, name
+        assert row != torch_operators.Row(), name
 
 
 def test_a_new_operator_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
