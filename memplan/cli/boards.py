@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from memplan.analysis.inspection import Inspection
+    from memplan.programs.sources.options import Board
     from memplan.runtimes.tflm.board_arena import BoardArena
-    from memplan.runtimes.tflm.read.boards import Board
 
 
 @dataclass(frozen=True)

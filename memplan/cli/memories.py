@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memplan.machine.memories import Memory, Stretch
     from memplan.problem.plan import Plan
     from memplan.programs.sources import Loaded
-    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.programs.sources.options import Board
 
 __all__ = ["Memories", "note_kept", "put_into", "refuse_alone", "tell_memory", "verify"]
 

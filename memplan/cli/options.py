@@ -14,8 +14,8 @@ from memplan.cli.inputs import keep
 
 if TYPE_CHECKING:
     from memplan.programs.sources import Loaded
+    from memplan.programs.sources.options import Board
     from memplan.programs.sources.options import Options as ModelOptions
-    from memplan.runtimes.tflm.read.boards import Board
 
 
 class PlanFormat(StrEnum):

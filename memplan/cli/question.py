@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from memplan.ask import Machine
     from memplan.programs.sources import Loaded
     from memplan.programs.sources.loaded import Beside
+    from memplan.programs.sources.options import Board
     from memplan.runtimes.tflm.board_arena import BoardArena
-    from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = [
     "Question",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memplan.problem.plan import Plan
     from memplan.programs.graph import Graph, Kind
     from memplan.programs.sources import Figure, Loaded
-    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.programs.sources.options import Board
     from memplan.runtimes.torch.measure.run import Measured
 
 

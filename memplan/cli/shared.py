@@ -14,8 +14,8 @@ from memplan.cli import options, output, reading
 if TYPE_CHECKING:
     from memplan.problem.plan import Plan, Shared
     from memplan.programs.sources import Loaded
+    from memplan.programs.sources.options import Board
     from memplan.referee import Tenant
-    from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = ["verify", "verify_beside"]
 

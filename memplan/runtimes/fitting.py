@@ -22,11 +22,11 @@ from memplan.levers.rewrite.bands import MAX_EXTRA
 from memplan.machine.memories import Memory
 from memplan.machine.memories.accesses import Times
 from memplan.programs.sources import Loaded, detect, load
-from memplan.programs.sources.options import Options
+from memplan.programs.sources.options import Board, Options
 from memplan.runtimes.choosing import choose_writer
 from memplan.runtimes.housed import Housed
 from memplan.runtimes.memories import house
-from memplan.runtimes.tflm.read.boards import Board, find_board
+from memplan.runtimes.tflm.read.boards import find_board
 from memplan.solvers.stopping import is_stopped, stoppable
 
 __all__ = ["FittedMemories", "find_fit", "fit", "fit_memories"]

@@ -11,10 +11,10 @@ from memplan.levers.pipeline import Variant, Writer
 from memplan.machine.memories import Memory
 from memplan.machine.memories.models import assign_layouts
 from memplan.programs.sources.loaded import Beside
+from memplan.programs.sources.options import Board
 from memplan.runtimes.c.header import write_header
 from memplan.runtimes.c.writer import CHeader
 from memplan.runtimes.housed import Housed
-from memplan.runtimes.tflm.read.boards import Board
 
 __all__ = ["house"]
 

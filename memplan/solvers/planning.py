@@ -35,7 +35,7 @@ from memplan.solvers.stopping import is_asked, is_stopped, stoppable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.programs.sources.options import Board
 
 __all__ = [
     "Planned",

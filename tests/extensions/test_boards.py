@@ -10,7 +10,8 @@ from tflite_models import WINDOW, constant
 
 from memplan.base.errors import MemplanError
 from memplan.extensions.boards import CHIPS
-from memplan.runtimes.tflm.read.boards import Board, compute_sizes, find_board, list_boards
+from memplan.programs.sources.options import Board
+from memplan.runtimes.tflm.read.boards import compute_sizes, find_board, list_boards
 from memplan.runtimes.tflm.read.model import OperatorInfo, TensorInfo
 
 BOARDS = ("cortex-m3", "cortex-m4", "cortex-m55", "esp32", "esp32-s3", "esp32-p4")

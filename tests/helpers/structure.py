@@ -151,18 +151,22 @@ def running_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 @cache
-def imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Return the imports of a file; each file is parsed once for all that is asked of it."""
-    nodes = running_nodes(ast.parse(file.read_text()))
+def imports_of(file: Path, types: bool = False) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports of a file, if asked with those that are only for the type checker.
+
+    Each file is parsed once for all that is asked of it.
+    """
+    tree = ast.parse(file.read_text())
+    nodes = ast.walk(tree) if types else running_nodes(tree)
     return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def imported(file: Path, package: str) -> Iterator[str]:
+def imported(file: Path, package: str, types: bool = False) -> Iterator[str]:
     """Yield the dotted names of all modules that a file imports, also inside of functions.
 
     A name imported from the package itself (`from memplan import plan`) may be that of a module.
     """
-    for node in imports_of(file):
+    for node in imports_of(file, types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         else:
@@ -183,9 +187,9 @@ def python_room(package: Path, file: Path) -> str:
     return file.relative_to(package).parts[0].removesuffix(".py")
 
 
-def python_rooms_imported(package: str, file: Path) -> set[str]:
+def python_rooms_imported(package: str, file: Path, types: bool = False) -> set[str]:
     """Return the rooms of a package that a file imports, which need not be one of its own."""
-    names = (name.split(".") for name in imported(file, package))
+    names = (name.split(".") for name in imported(file, package, types))
     return {parts[1] for parts in names if parts[0] == package and len(parts) > 1}
 
 
@@ -208,12 +212,12 @@ def python_file_arrows(package: Path) -> Arrows:
     return arrows
 
 
-def python_structure(package: Path) -> Structure:
-    """Return the structure of a Python package."""
+def python_structure(package: Path, types: bool = False) -> Structure:
+    """Return the structure of a Python package, if asked with what is only for the type checker."""
     return measure(
         python_files(package),
         lambda file: python_room(package, file),
-        lambda file: python_rooms_imported(package.name, file),
+        lambda file: python_rooms_imported(package.name, file, types),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from memplan.extensions.boards import cmsis_nn, esp_nn
-from memplan.runtimes.tflm.read.boards import Board
+from memplan.programs.sources.options import Board
 
 __all__ = ["BOARDS", "CHIPS", "KERNELS"]
 

@@ -35,7 +35,7 @@ from memplan.programs.sources.registry import (
 )
 
 if TYPE_CHECKING:
-    from memplan.runtimes.tflm.read.boards import Board
+    from memplan.programs.sources.options import Board
 
 __all__ = [
     "Failure",
@@ -112,7 +112,7 @@ def load(
         with the most bytes.
     board
         The board on which a TFLite model will run: "cortex-m4", "esp32-s3", or a
-        `memplan.runtimes.tflm.read.boards.Board`. The scratch of its kernels is planned then.
+        `memplan.programs.sources.options.Board`. The scratch of its kernels is planned then.
 
     Returns
     -------

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from memplan.programs.graph import Kind
 
-if TYPE_CHECKING:
-    from memplan.runtimes.tflm.read.boards import Board
+__all__ = ["Board", "Options"]
 
-__all__ = ["Options"]
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A chip, as far as TFLM's arena depends on it."""
+
+    name: str  # as users write it: "cortex-m4"
+    pointer: int  # bytes of a pointer
+    enumeration: int  # the least bytes of one: compilers for Arm without an operating system take 1
+    kernels: str  # the name of their library
+    # The instructions that a library of kernels uses: "" for plain C, "dsp" or "mve" of Arm,
+    # "esp32", "esp32-s3" or "esp32-p4".
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} with {self.kernels} kernels"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from memplan.base.errors import MemplanError, listed
 from memplan.base.notes import Code, Note
 from memplan.programs.sources.children import run_child
 from memplan.programs.sources.loaded import Arena, Beside, Loaded
+from memplan.programs.sources.options import Board
 from memplan.runtimes.tflm.board_arena import compute_arena
 from memplan.runtimes.tflm.measure import (
     LARGEST,
@@ -26,7 +27,6 @@ from memplan.runtimes.tflm.measure import (
     compute_head,
     find_version,
 )
-from memplan.runtimes.tflm.read.boards import Board
 from memplan.runtimes.tflm.read.model import Model, load
 
 __all__ = ["find_beside", "hold_capacity", "minimal_arena"]

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from memplan.programs.sources.options import Board
 from memplan.runtimes.tflm import board_structs as structs
 from memplan.runtimes.tflm.measure import compute_head, list_requests
 from memplan.runtimes.tflm.operators import find_row
-from memplan.runtimes.tflm.read.boards import Board, list_kernels, put_on_board
+from memplan.runtimes.tflm.read.boards import list_kernels, put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, TensorInfo, load
 from memplan.runtimes.tflm.read.windows import round_up

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from memplan.programs.sources.options import Board
 from memplan.runtimes.tflm.operators import TABLE, find_row
-from memplan.runtimes.tflm.read.boards import Board, list_kernels
+from memplan.runtimes.tflm.read.boards import list_kernels
 from memplan.runtimes.tflm.read.windows import round_up
 
 __all__ = [

@@ -12,33 +12,18 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from memplan.base.errors import MemplanError, listed, quoted, suggest
+from memplan.programs.sources.options import Board
 from memplan.programs.sources.registry import find_extension
 from memplan.runtimes.tflm.read.kernels import compute_scratch
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, TensorInfo
 
 __all__ = [
-    *("Board", "Kernels", "Request", "Tensors", "compute_sizes", "find_board"),
+    *("Kernels", "Request", "Tensors", "compute_sizes", "find_board"),
     *("list_boards", "list_kernels", "put_on_board"),
 ]
 
 Tensors = Sequence[TensorInfo | None]
 Request = Callable[[str, OperatorInfo, Tensors, TensorInfo], tuple[int, ...] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A chip, as far as TFLM's arena depends on it."""
-
-    name: str  # as users write it: "cortex-m4"
-    pointer: int  # bytes of a pointer
-    enumeration: int  # the least bytes of one: compilers for Arm without an operating system take 1
-    kernels: str  # the name of their library, of `list_kernels`
-    # The instructions that a library of kernels uses: "" for plain C, "dsp" or "mve" of Arm,
-    # "esp32", "esp32-s3" or "esp32-p4".
-    unit: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} with {self.kernels} kernels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from memplan.base.files import read_bytes
 from memplan.levers.pipeline import Arranged, Variant, arrange
 from memplan.problem.formats import write_bytes
 from memplan.problem.plan import Plan
-from memplan.programs.sources.options import Options
-from memplan.runtimes.tflm.read.boards import Board
+from memplan.programs.sources.options import Board, Options
 from memplan.runtimes.tflm.read.model import load
 from memplan.runtimes.tflm.write.folding import require_library
 from memplan.runtimes.tflm.write.planning import plan_file

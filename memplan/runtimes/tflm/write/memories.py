@@ -24,10 +24,11 @@ from memplan.machine.memories import Assigned, Memory
 from memplan.machine.memories.models import assign_layouts
 from memplan.programs.graph import Layout
 from memplan.programs.sources.loaded import Beside
+from memplan.programs.sources.options import Board
 from memplan.runtimes.c.names import escape_comment, make_identifiers, make_prefix
 from memplan.runtimes.housed import Housed
 from memplan.runtimes.tflm.measure import LARGEST, Request, place_requests
-from memplan.runtimes.tflm.read.boards import Board, put_on_board
+from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import round_up
 from memplan.runtimes.tflm.read.model import Model, parse
 from memplan.runtimes.tflm.write.folding import unpack

@@ -11,8 +11,8 @@ from memplan.base.errors import FormatError, MemplanError, PlanError
 from memplan.problem.plan import Plan, Shared
 from memplan.programs.graph import Graph, Kind, Layout
 from memplan.programs.sources import load
+from memplan.programs.sources.options import Board
 from memplan.runtimes.tflm.measure import LARGEST, Request, list_requests, place_requests
-from memplan.runtimes.tflm.read.boards import Board
 from memplan.runtimes.tflm.read.graph import find_handles, find_workspaces
 from memplan.runtimes.tflm.read.model import Model, Scratch
 from memplan.solvers.planning import Planned, layout_of, plan_model

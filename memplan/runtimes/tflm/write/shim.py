@@ -13,8 +13,9 @@ from pathlib import Path
 
 from memplan.base.errors import MemplanError, quoted
 from memplan.problem.plan import Plan
+from memplan.programs.sources.options import Board
 from memplan.runtimes.c.names import escape_comment, is_free, make_identifiers
-from memplan.runtimes.tflm.read.boards import Board, put_on_board
+from memplan.runtimes.tflm.read.boards import put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded
 from memplan.runtimes.tflm.read.model import load
 from memplan.runtimes.tflm.write.planning import find_places, get_layout, plan_file

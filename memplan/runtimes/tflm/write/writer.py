@@ -25,12 +25,12 @@ from memplan.programs.graph import Graph, Layout, Operator, View
 from memplan.programs.sources import Loaded, of_graph
 from memplan.programs.sources.loaded import Figure
 from memplan.programs.sources.measuring import join_notes
-from memplan.programs.sources.options import Options
+from memplan.programs.sources.options import Board, Options
 from memplan.runtimes.tflm import measure as runtime
 from memplan.runtimes.tflm.arena import minimal_arena
 from memplan.runtimes.tflm.board_arena import compute_arena
 from memplan.runtimes.tflm.read import read_model
-from memplan.runtimes.tflm.read.boards import Board, find_board, put_on_board
+from memplan.runtimes.tflm.read.boards import find_board, put_on_board
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
 from memplan.runtimes.tflm.read.model import Model, parse
 from memplan.runtimes.tflm.write.bands import write_bands
