@@ -30,9 +30,8 @@ FAKE = Path(__file__).parents[1] / "native" / "fake_cudart.cpp"
 STREAM, OTHER = 0x1000, 0x2000
 
 needs_compiler = pytest.mark.usefixtures("native")
-without_cuda = pytest.mark.skipif(
-    torch.version.cuda is not None, reason="the real CUDA runtime is in this process"
-)
+_REAL = "the real CUDA runtime is in this process"
+without_cuda = pytest.mark.skipif(torch.version.cuda is not None, reason=_REAL)
 needs_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
@@ -82,8 +81,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Device:
 
 
 @pytest.fixture
-def device(library: Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+def device(native: Any, library: Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     """Return the device; nothing of it may be in use when the test is over."""
+    if torch.version.cuda is not None:
+        pytest.skip(_REAL)
     library.stream = STREAM
     monkeypatch.setattr(cuda, "_get_stream", lambda: (0, library.stream))
     monkeypatch.setattr(cuda, "_is_installed", lambda: True)
@@ -142,11 +143,22 @@ def recorded(model: Any) -> Trace:
     return record(model, device="cuda")
 
 
-@needs_compiler
-@without_cuda
-def test_the_recorder_sees_devices_apart(device: Device) -> None:
+@pytest.fixture
+def model(device: Device) -> Network:
+    """Return a network on the device."""
+    return Network(device)
+
+
+@pytest.fixture
+def fast(model: Network) -> Iterator[cuda.CudaSlab]:
+    """Return the network in the slab of its plan."""
+    trace = recorded(model)
+    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as made:
+        yield made
+
+
+def test_the_recorder_sees_devices_apart(device: Device, model: Network) -> None:
     """Tests that a trace has the memory of the host or that of the device, in modules."""
-    model = Network(device)
     trace = recorded(model)
     assert trace.size.tolist() == [5000, *([100, 5000] * 4)]
     assert trace.alignment == 512
@@ -157,11 +169,8 @@ def test_the_recorder_sees_devices_apart(device: Device) -> None:
     assert host.alignment == 64
 
 
-@needs_compiler
-@without_cuda
-def test_a_pass_runs_in_one_block_of_the_device(device: Device) -> None:
+def test_a_pass_runs_in_one_block_of_the_device(device: Device, model: Network) -> None:
     """Tests that planned memory is one allocation, of which every part is where the plan says."""
-    model = Network(device)
     trace = recorded(model)
     plan = memplan.solve(trace.problem())
     assert plan.peak == 2 * 5120 + 100
@@ -183,66 +192,55 @@ def test_a_pass_runs_in_one_block_of_the_device(device: Device) -> None:
     assert all("forward" not in module.__dict__ for module in model.modules())
 
 
-@needs_compiler
-@without_cuda
-def test_streams_have_slabs_of_their_own(device: Device) -> None:
+def test_streams_have_slabs_of_their_own(
+    device: Device, model: Network, fast: cuda.CudaSlab
+) -> None:
     """Tests that no memory passes from one stream to another, and that counts are summed."""
-    model = Network(device)
-    trace = recorded(model)
-    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
-        ranges = []
-        for stream in (STREAM, OTHER):
-            device.stream = stream
-            fast()
-            ranges.append(set(model.addresses()))
-        assert not ranges[0] & ranges[1]
-        stats = fast.stats()
-        assert (stats.calls, stats.hits, stats.slabs, stats.elsewhere) == (2, 18, 2, 0)
+    ranges = []
+    for stream in (STREAM, OTHER):
+        device.stream = stream
+        fast()
+        ranges.append(set(model.addresses()))
+    assert not ranges[0] & ranges[1]
+    stats = fast.stats()
+    assert (stats.calls, stats.hits, stats.slabs, stats.elsewhere) == (2, 18, 2, 0)
 
 
-@needs_compiler
-@without_cuda
-def test_other_streams_in_a_call_are_served_from_elsewhere(device: Device) -> None:
+def test_other_streams_in_a_call_are_served_from_elsewhere(
+    device: Device, model: Network, fast: cuda.CudaSlab
+) -> None:
     """Tests that a model that changes the stream keeps its places, and that it is counted."""
-    model = Network(device)
-    trace = recorded(model)
-    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
-        fast()
-        inside = set(model.addresses())
+    fast()
+    inside = set(model.addresses())
 
-        def change() -> None:
-            device.stream = OTHER if device.stream == STREAM else STREAM
+    def change() -> None:
+        device.stream = OTHER if device.stream == STREAM else STREAM
 
-        fast(change)
-        stats = fast.stats()
-        assert (stats.hits, stats.elsewhere, stats.unknown) == (9 + 5, 4, 0)
-        assert stats.other_bytes == 2 * (100 + 5000)
-        for layer in (model.layers[1], model.layers[3]):
-            assert not inside & set(layer.seen)
+    fast(change)
+    stats = fast.stats()
+    assert (stats.hits, stats.elsewhere, stats.unknown) == (9 + 5, 4, 0)
+    assert stats.other_bytes == 2 * (100 + 5000)
+    for layer in (model.layers[1], model.layers[3]):
+        assert not inside & set(layer.seen)
 
 
-@needs_compiler
-@without_cuda
-def test_what_is_kept_alive_keeps_its_memory(device: Device) -> None:
+def test_what_is_kept_alive_keeps_its_memory(
+    device: Device, model: Network, fast: cuda.CudaSlab
+) -> None:
     """Tests a result that was not planned for: the next call takes another slab."""
-    model = Network(device)
-    trace = recorded(model)
-    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
-        model.keeps = True
-        kept = fast()
-        first = set(model.addresses())
-        assert kept in first
-        model.keeps = False
-        fast()
-        assert not first & set(model.addresses())
-        assert fast.stats().slabs == 2
-        device.release(kept, 5000)
-        fast()
-        assert (fast.stats().slabs, fast.stats().hits) == (2, 27)
+    model.keeps = True
+    kept = fast()
+    first = set(model.addresses())
+    assert kept in first
+    model.keeps = False
+    fast()
+    assert not first & set(model.addresses())
+    assert fast.stats().slabs == 2
+    device.release(kept, 5000)
+    fast()
+    assert (fast.stats().slabs, fast.stats().hits) == (2, 27)
 
 
-@needs_compiler
-@without_cuda
 def test_a_workspace_of_a_stream_is_not_in_the_slab(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,8 +266,6 @@ def test_a_workspace_of_a_stream_is_not_in_the_slab(
         device.release(memory, 5000, stream)
 
 
-@needs_compiler
-@without_cuda
 def test_memory_without_a_plan_is_kept_by_size_and_stream(device: Device) -> None:
     """Tests that only an equal request gets what was given back, until it is trimmed."""
     first = device.allocate(1000)
@@ -286,8 +282,6 @@ def test_memory_without_a_plan_is_kept_by_size_and_stream(device: Device) -> Non
     assert device.allocate(0) == 0
 
 
-@needs_compiler
-@without_cuda
 def test_a_full_device_gets_back_what_is_kept(device: Device) -> None:
     """Tests one more try without what is kept, and that CUDA's error is not left for others."""
     kept = device.allocate(1000)
@@ -302,11 +296,8 @@ def test_a_full_device_gets_back_what_is_kept(device: Device) -> None:
     device.release(second, 1400)
 
 
-@needs_compiler
-@without_cuda
-def test_a_call_that_gets_no_slab_runs_all_the_same(device: Device) -> None:
+def test_a_call_that_gets_no_slab_runs_all_the_same(device: Device, model: Network) -> None:
     """Tests a device that is too full for the plan: every tensor is asked for by itself."""
-    model = Network(device)
     trace = recorded(model)
     device.trim()
     device.runtime.fake_limit(ctypes.c_size_t(10_200))  # enough for one at a time
@@ -318,8 +309,6 @@ def test_a_call_that_gets_no_slab_runs_all_the_same(device: Device) -> None:
         device.runtime.fake_limit(ctypes.c_size_t(2**64 - 1))
 
 
-@needs_compiler
-@without_cuda
 def test_what_other_streams_use_is_waited_for(device: Device) -> None:
     """Tests `record_stream`: one wait for each other stream, when the memory is given back."""
     memory = device.allocate(1000)
@@ -333,41 +322,33 @@ def test_what_other_streams_use_is_waited_for(device: Device) -> None:
     assert device.runtime.fake_waits() == before + 2
 
 
-@needs_compiler
-@without_cuda
 def test_a_result_that_cannot_be_moved_is_an_error(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+    device: Device, model: Network, fast: cuda.CudaSlab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests PyTorch's own error, that the slab is given back, and the next call."""
-    model = Network(device)
-    trace = recorded(model)
-    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
-        fast()
-        model.keeps = True
-        with monkeypatch.context() as patch:
-            patch.setattr(fast, "_move_out", lambda storage, stream: 0)
-            patch.setattr(cuda, "iterate_tensors", lambda result, kind: [torch.ones(5)])
-            with pytest.raises(torch.cuda.OutOfMemoryError, match="out of memory: 20 bytes"):
-                fast()
-        device.release(model.addresses()[-1], 5000)
-        model.keeps = False
-        fast()
-        assert (fast.stats().slabs, fast.stats().hits) == (1, 27)
+    fast()
+    model.keeps = True
+    with monkeypatch.context() as patch:
+        patch.setattr(fast, "_move_out", lambda storage, stream: 0)
+        patch.setattr(cuda, "iterate_tensors", lambda result, kind: [torch.ones(5)])
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="out of memory: 20 bytes"):
+            fast()
+    device.release(model.addresses()[-1], 5000)
+    model.keeps = False
+    fast()
+    assert (fast.stats().slabs, fast.stats().hits) == (1, 27)
 
 
-@needs_compiler
-@without_cuda
-def test_what_only_looks_at_a_slab_is_not_moved(device: Device) -> None:
+def test_what_only_looks_at_a_slab_is_not_moved(
+    device: Device, model: Network, fast: cuda.CudaSlab
+) -> None:
     """Tests a tensor around memory of others, which has no allocator to move it by."""
-    model = Network(device)
-    trace = recorded(model)
-    with cuda.CudaSlab(memplan.solve(trace.problem()), trace) as fast:
-        model.keeps = True
-        kept = fast()
-        around = torch.frombuffer((ctypes.c_char * 5000).from_address(kept), dtype=torch.uint8)
-        assert fast._move_out(around.untyped_storage()._cdata, STREAM) == 1
-        assert around.data_ptr() == kept
-        device.release(kept, 5000)
+    model.keeps = True
+    kept = fast()
+    around = torch.frombuffer((ctypes.c_char * 5000).from_address(kept), dtype=torch.uint8)
+    assert fast._move_out(around.untyped_storage()._cdata, STREAM) == 1
+    assert around.data_ptr() == kept
+    device.release(kept, 5000)
 
 
 def printed_by(program: str, *arguments: str) -> str:
