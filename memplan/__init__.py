@@ -21,7 +21,22 @@ if TYPE_CHECKING:
     from memplan.analysis.explain import explain
     from memplan.analysis.inspection import inspect
     from memplan.answer import Answer, Axis, Part, Step
-    from memplan.ask import Machine, check_answer, load_answer, plan, save_answer
+    from memplan.ask import (
+        Machine,
+        assign,
+        check_answer,
+        envelope,
+        fit,
+        load_answer,
+        plan,
+        plan_apart,
+        plan_blocks,
+        plan_together,
+        plan_waits,
+        recompute,
+        reorder,
+        save_answer,
+    )
     from memplan.base.drawing import Artist as _Artist
     from memplan.base.errors import (
         FormatError,
@@ -34,19 +49,16 @@ if TYPE_CHECKING:
         ProofError,
         UnsupportedError,
     )
-    from memplan.levers.pipeline import Arranged, Tradeoff, arrange, tradeoff
+    from memplan.levers.pipeline import Arranged, Tradeoff, tradeoff
     from memplan.levers.rewrite import (
         Recomputed,
         Reordered,
-        recompute,
-        reorder,
         verify_order,
         verify_recompute,
     )
-    from memplan.levers.rewrite.waits import Waits, plan_waits
-    from memplan.machine.apart import plan_apart
-    from memplan.machine.blocks import Blocks, plan_blocks
-    from memplan.machine.memories import Assigned, Memory, Stretch, assign
+    from memplan.levers.rewrite.waits import Waits
+    from memplan.machine.blocks import Blocks
+    from memplan.machine.memories import Assigned, Memory, Stretch
     from memplan.machine.repack.repacker import Repacker
     from memplan.machine.repack.selection import Selection, pack_most_valuable
     from memplan.problem import Buffer, Gap, Problem, Reserved
@@ -54,10 +66,9 @@ if TYPE_CHECKING:
     from memplan.problem.plan import Plan, Status
     from memplan.programs.sources import Loaded, load
     from memplan.referee import verify
-    from memplan.runtimes.fitting import fit
-    from memplan.scenarios.envelope import Envelope, envelope
+    from memplan.scenarios.envelope import Envelope
     from memplan.scenarios.paths import plan_paths
-    from memplan.scenarios.together import Together, plan_together
+    from memplan.scenarios.together import Together
     from memplan.solvers import Budget, Interrupted, Progress, Round, lower_bound, solve
     from memplan.solvers.apart import Apart
     from memplan.solvers.planning import Planned, plan_model
@@ -106,7 +117,6 @@ __all__ = [
     "UnsupportedError",
     "Waits",
     "__version__",
-    "arrange",
     "assign",
     "check_answer",
     "compare",
@@ -151,19 +161,18 @@ _HOMES = {
     "save_answer": "memplan.ask",
     "plan": "memplan.ask",
     "Apart": "memplan.solvers.apart",
-    "plan_apart": "memplan.machine.apart",
+    "plan_apart": "memplan.ask",
     "Waits": "memplan.levers.rewrite.waits",
-    "plan_waits": "memplan.levers.rewrite.waits",
+    "plan_waits": "memplan.ask",
     "Arranged": "memplan.levers.pipeline",
-    "arrange": "memplan.levers.pipeline",
     "Blocks": "memplan.machine.blocks",
-    "plan_blocks": "memplan.machine.blocks",
+    "plan_blocks": "memplan.ask",
     "Assigned": "memplan.machine.memories",
     "Memory": "memplan.machine.memories",
     "Stretch": "memplan.machine.memories",
-    "assign": "memplan.machine.memories",
+    "assign": "memplan.ask",
     "Together": "memplan.scenarios.together",
-    "plan_together": "memplan.scenarios.together",
+    "plan_together": "memplan.ask",
     "Budget": "memplan.solvers",
     "Buffer": "memplan.problem",
     "Envelope": "memplan.scenarios.envelope",
@@ -191,9 +200,9 @@ _HOMES = {
     "Status": "memplan.problem.plan",
     "UnsupportedError": "memplan.base.errors",
     "compare": "memplan.analysis.compare",
-    "envelope": "memplan.scenarios.envelope",
+    "envelope": "memplan.ask",
     "explain": "memplan.analysis.explain",
-    "fit": "memplan.runtimes.fitting",
+    "fit": "memplan.ask",
     "inspect": "memplan.analysis.inspection",
     "load": "memplan.programs.sources",
     "load_plan": "memplan.problem.formats",
@@ -201,8 +210,8 @@ _HOMES = {
     "pack_most_valuable": "memplan.machine.repack.selection",
     "plan_model": "memplan.solvers.planning",
     "plan_paths": "memplan.scenarios.paths",
-    "recompute": "memplan.levers.rewrite",
-    "reorder": "memplan.levers.rewrite",
+    "recompute": "memplan.ask",
+    "reorder": "memplan.ask",
     "save": "memplan.problem.formats",
     "solve": "memplan.solvers",
     "Tradeoff": "memplan.levers.pipeline",

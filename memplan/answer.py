@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memplan.base.drawing import Reported
 from memplan.base.errors import InfeasibleError, NoPlanError, PlanError, quoted
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Answer", "Axis", "Claim", "Part", "Step"]
+
+Found = TypeVar("Found")
 
 
 class Claim(Protocol):
@@ -180,9 +182,19 @@ class Answer(Reported):
         for part in self.parts:
             if not part.plan.has_offsets:
                 return part.plan.status
+        if not self.fits:
+            return Status.UNKNOWN
         if all(axis.is_proved for axis in self.axes):
             return Status.OPTIMAL
         return Status.FEASIBLE if self.capacity is None else Status.FITS
+
+    @property
+    def fits(self) -> bool:
+        """Whether all lies within the capacity, if there is one."""
+        found = [axis.found for axis in self.axes if axis.unit == "bytes"]
+        if self.capacity is None or not found:
+            return self.capacity is None
+        return found[0] is not None and found[0] <= self.capacity
 
     @property
     def peak(self) -> int | None:
@@ -238,6 +250,27 @@ class Answer(Reported):
             f"{len(found)} parts of the answer are of program {quoted(program)} in place "
             f"{quoted(place)}; its parts are {', '.join(each.name for each in self.parts)}"
         )
+
+    def find(self, kind: type[Found]) -> Found:
+        """Return what an engine found beyond parts and axes, by its class.
+
+        Parameters
+        ----------
+        kind
+            Such as `memplan.Assigned` of several memories, or `memplan.Reordered` of the lever
+            "order".
+
+        Raises
+        ------
+        PlanError
+            If there is none, as in an answer that was read from a file, or if there are several:
+            `claims` and the changes of `steps` have all of them.
+        """
+        changes = (step.change for step in self.steps)
+        found = [each for each in (*self.claims, *changes) if isinstance(each, kind)]
+        if len(found) != 1:
+            raise PlanError(f"the answer has {len(found)} results of the class {kind.__name__}")
+        return found[0]
 
     def require_plan(self) -> Answer:
         """Return this, for callers who need offsets.

@@ -19,8 +19,16 @@ import strategies_graph
 
 import memplan as mp
 from memplan.base.errors import FormatError, InfeasibleError, PlanError
+from memplan.levers.rewrite import recompute, reorder
+from memplan.levers.rewrite.waits import plan_waits
+from memplan.machine.apart import plan_apart
+from memplan.machine.blocks import plan_blocks
+from memplan.machine.memories import assign
 from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan.programs.sources import Loaded, of_graph
+from memplan.runtimes.fitting import fit
+from memplan.scenarios.envelope import envelope
+from memplan.scenarios.together import plan_together
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RESIDUAL = EXAMPLES / "models" / "residual.graph.json"
@@ -78,9 +86,9 @@ def skip() -> Graph:
     return Graph("skip", tuple(tensors), tuple(operators), (0,), (5,))
 
 
-def recompute() -> Any:
+def run_again() -> Any:
     """Return it in memory for which an operator runs again, with the proof of what that costs."""
-    found = mp.recompute(skip(), 700, states=1000)
+    found = recompute(skip(), 700, states=1000)
     assert found.repeated == 1
     assert found.certificate is not None
     return found
@@ -91,9 +99,9 @@ def grow(batch: int) -> mp.Problem:
     return mp.Problem([mp.Buffer("a", 0, 2, 8 * batch), mp.Buffer("b", 1, 3, 20)])
 
 
-def assign() -> mp.Assigned:
+def put_in_memories() -> mp.Assigned:
     """Return a program in two memories."""
-    return mp.assign(RESIDUAL, [mp.Memory("sram", 1 << 15), mp.Memory("psram", read=8, write=8)])
+    return assign(RESIDUAL, [mp.Memory("sram", 1 << 15), mp.Memory("psram", read=8, write=8)])
 
 
 def on_streams() -> Loaded:
@@ -120,13 +128,13 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "Machine": lambda: mp.Machine(capacity=64, penalties={("a", "b"): 3}),
     "Part": lambda: answer().parts[0],
     "Step": lambda: answer().steps[-1],
-    "Apart": lambda: mp.plan_apart(make_problem(), {}),
-    "Arranged": lambda: mp.fit(make_loaded(), nodes=10_000),
-    "Blocks": lambda: mp.plan_blocks(make_problem(), 64),
-    "Assigned": assign,
+    "Apart": lambda: plan_apart(make_problem(), {}),
+    "Arranged": lambda: fit(make_loaded(), nodes=10_000),
+    "Blocks": lambda: plan_blocks(make_problem(), 64),
+    "Assigned": put_in_memories,
     "Budget": lambda: mp.Budget(seconds=1.0, nodes=7),
     "Buffer": lambda: BUFFERS[0],
-    "Envelope": lambda: mp.envelope(grow, {"batch": range(1, 9)}),
+    "Envelope": lambda: envelope(grow, {"batch": range(1, 9)}),
     "FormatError": lambda: FormatError("x.csv", "is empty", line=3),
     "Gap": lambda: BUFFERS[0].gaps[0],
     "InfeasibleError": lambda: InfeasibleError("no"),
@@ -143,20 +151,19 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "ProblemError": lambda: mp.ProblemError("no"),
     "Progress": lambda: follow("progress"),
     "ProofError": lambda: mp.ProofError("no"),
-    "Recomputed": recompute,
-    "Reordered": lambda: mp.reorder(RESIDUAL),
+    "Recomputed": run_again,
+    "Reordered": lambda: reorder(RESIDUAL),
     "Repacker": make_repacker,
     "Reserved": lambda: make_problem().reserved[0],
     "Round": lambda: follow("trace"),
     "Selection": lambda: mp.pack_most_valuable(mp.Problem(BUFFERS), {"a": 3, "c": 2}, 32),
     "Status": lambda: mp.Status.FITS,
     "Stretch": lambda: mp.Stretch("a", "a@1", "sram", 2, 4, fetched=True, stored=False),
-    "Together": lambda: mp.plan_together([make_problem(), make_problem()], names=["a", "b"]),
+    "Together": lambda: plan_together([make_problem(), make_problem()], names=["a", "b"]),
     "Tradeoff": lambda: mp.tradeoff(skip(), points=2),
-    "Waits": lambda: mp.plan_waits(on_streams(), capacity=20),
+    "Waits": lambda: plan_waits(on_streams(), capacity=20),
     "UnsupportedError": lambda: mp.UnsupportedError("no"),
     "__version__": lambda: mp.__version__,
-    "arrange": None,  # arranged
     "assign": None,  # assigned
     "compare": compare,
     "envelope": None,  # an envelope
@@ -181,8 +188,8 @@ OBJECTS: dict[str, Callable[[], Any] | None] = {
     "solve": None,  # a plan
     "tradeoff": None,  # a tradeoff
     "verify": None,
-    "verify_order": lambda: mp.verify_order(RESIDUAL, mp.reorder(RESIDUAL)),
-    "verify_recompute": lambda: mp.verify_recompute(skip(), recompute()),
+    "verify_order": lambda: mp.verify_order(RESIDUAL, reorder(RESIDUAL)),
+    "verify_recompute": lambda: mp.verify_recompute(skip(), run_again()),
 }
 MADE = [name for name, make in OBJECTS.items() if make is not None]
 

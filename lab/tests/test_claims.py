@@ -14,7 +14,7 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.base.errors import ProblemError
-from memplan_lab.claims import KINDS, ask_many
+from memplan_lab.claims import KINDS, ask_many, places
 from memplan_lab.claims.drawing import TIES, draw_case, draw_ties
 from memplan_lab.claims.placing import find_least, fits, measure
 from memplan_lab.cli import main
@@ -73,11 +73,11 @@ def test_plans_are_judged() -> None:
     assert set(TIES) > draw_ties(rng, 0.5, without="pin")
 
 
-WRONG: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "solve": ("solve", lambda plan: _optimal(plan)),
-    "assign": ("assign", lambda found: replace(found, bound=found.traffic + 1)),
-    "blocks": ("plan_blocks", lambda found: replace(found, count_bound=found.count + 1)),
-    "penalties": ("plan_apart", lambda found: replace(found, bound=found.bound + 1)),
+WRONG: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "solve": (mp, "solve", lambda plan: _optimal(plan)),
+    "assign": (places, "assign", lambda found: replace(found, bound=found.traffic + 1)),
+    "blocks": (places, "plan_blocks", lambda found: replace(found, count_bound=found.count + 1)),
+    "penalties": (places, "plan_apart", lambda found: replace(found, bound=found.bound + 1)),
 }
 
 
@@ -96,9 +96,9 @@ def test_a_false_claim_is_found(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests bounds that are raised by one: the command names the question, and ends with 1."""
-    name, spoil = WRONG[kind]
-    right = getattr(mp, name)
-    monkeypatch.setattr(mp, name, lambda *given, **options: spoil(right(*given, **options)))
+    room, name, spoil = WRONG[kind]
+    right = getattr(room, name)
+    monkeypatch.setattr(room, name, lambda *given, **options: spoil(right(*given, **options)))
     assert main(["claims", "--kind", kind, "--count", "20"]) == 1
     out = capsys.readouterr().out
     assert f"false: {kind} " in out

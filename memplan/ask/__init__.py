@@ -8,6 +8,32 @@ program    to one       placed      notes, proofs
 from memplan.ask.checked import check_answer
 from memplan.ask.machines import Machine
 from memplan.ask.planning import plan
+from memplan.ask.presets import (
+    assign,
+    envelope,
+    fit,
+    plan_apart,
+    plan_blocks,
+    plan_together,
+    plan_waits,
+    recompute,
+    reorder,
+)
 from memplan.ask.saved import load_answer, save_answer
 
-__all__ = ["Machine", "check_answer", "load_answer", "plan", "save_answer"]
+__all__ = [
+    "Machine",
+    "assign",
+    "check_answer",
+    "envelope",
+    "fit",
+    "load_answer",
+    "plan",
+    "plan_apart",
+    "plan_blocks",
+    "plan_together",
+    "plan_waits",
+    "recompute",
+    "reorder",
+    "save_answer",
+]

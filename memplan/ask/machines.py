@@ -20,8 +20,9 @@ from memplan.machine.apart.penalties import Penalties, may_share, read_penalties
 from memplan.machine.blocks.planning import place_blocks
 from memplan.machine.description import read_description
 from memplan.machine.memories import Memory
-from memplan.machine.memories.accesses import Times
+from memplan.machine.memories.accesses import Given, Times
 from memplan.machine.memories.assigning import place as place_in_memories
+from memplan.machine.memories.moves import require_times
 from memplan.machine.memories.text import parse_reads
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
@@ -83,7 +84,7 @@ class Machine:
     penalties
         By pair of buffers: what it costs if they share addresses; or a file of them. See
         `memplan.plan_apart`. The buffers of several programs are "program/buffer".
-    allowed, apart, reads, residency
+    allowed, apart, reads, residency, accesses
         See `memplan.machine.memories.assign`.
     reserved
         Addresses `(lower, upper)` that no buffer may use, in every place.
@@ -98,6 +99,7 @@ class Machine:
     reads: Mapping[str, Times | Sequence[Times]] = field(default_factory=dict)
     residency: bool = False
     reserved: tuple[tuple[int, int], ...] = ()
+    accesses: Mapping[str, Given] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Machine:
@@ -112,14 +114,16 @@ class Machine:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memories", tuple(self.memories))
-        if len(self.memories) == 1:
+        given = (self.allowed, self.apart, self.residency, self.reads, self.accesses)
+        if len(self.memories) == 1 and not any(given):
             (only,) = self.memories
             object.__setattr__(self, "memories", ())
             object.__setattr__(self, "capacity", _pick("capacity", self.capacity, only.capacity))
             object.__setattr__(self, "block", _pick("block", self.block, only.block))
-        if not self.memories and (self.allowed or self.apart or self.residency or self.reads):
+        if not self.memories and any(given):
             raise MemplanError(
-                "allowed, apart, reads and residency are about several memories; name at least two"
+                "allowed, apart, reads, accesses and residency are about memories; name at least "
+                "one"
             )
         if self.memories and self.capacity is not None:
             raise MemplanError("the capacity is of one arena; give each memory a size instead")
@@ -187,12 +191,14 @@ class Machine:
     def _place_in_memories(
         self, joint: Joint, budget: SharedBudget, parts: int, search: Search
     ) -> Placed:
+        if self.residency:
+            require_times(joint.problem, joint.kept, self.accesses)
         inner = [memory for memory in self.memories if memory.block is not None]
         share = budget.share(parts * (1 + len(inner) + (self.penalties is not None)))
         found = place_in_memories(
             joint.problem,
             self.memories,
-            joint.find_accesses(self.reads),
+            joint.find_accesses(self.reads, self.accesses),
             joint.kept,
             allowed=self.allowed,
             apart=self.apart,
@@ -298,7 +304,7 @@ def _pick(name: str, one: int | None, other: int | None) -> int | None:
 def _of_place(problem: Problem, names: Mapping[str, str]) -> Joint:
     """Return what lies in one place, which is a problem of its own."""
     plain = problem.with_capacity(None)
-    return Joint(plain, (("", plain, ()),), lambda reads: [], (), names=names)
+    return Joint(plain, (("", plain, ()),), lambda reads, accesses: [], (), names=names)
 
 
 def _place_in_blocks(

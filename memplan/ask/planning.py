@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from memplan.answer import Answer, Axis, Claim, Part, Step
 from memplan.ask.facts import list_facts, summarise_change
+from memplan.ask.fitted import is_for_runtime, place_for_runtime
 from memplan.ask.machines import Machine, Placed, Search
 from memplan.ask.question import Model, Question
 from memplan.ask.saved import describe_question
@@ -80,9 +81,9 @@ def plan(
     Parameters
     ----------
     programs
-        A file that `memplan.load` reads, its result, or a problem; or several of these, which run
-        in turn. With `sizes`, a file, or a function that returns one of these for values of the
-        dimensions, which are passed by name.
+        What `memplan.load` takes (a file, or a `torch.export.ExportedProgram`), its result, a
+        graph, or a problem; or several of these, which run in turn. With `sizes`, a file, or a
+        function that returns one of these for values of the dimensions, which are passed by name.
     machine
         Where buffers may lie; by default one arena. See `memplan.Machine`.
     levers
@@ -95,14 +96,14 @@ def plan(
     often
         By name of a program: how often it runs while the others run once; traffic is weighted so.
     sizes, where, read_all
-        The values of dimensions; see `memplan.envelope`. One plan is for all of them.
+        The values of dimensions; see `memplan.scenarios.envelope`. One plan is for all of them.
     pins
         By id: the offset at which a buffer has to lie. The buffers of several programs are
         "program/buffer".
     pure
-        See `memplan.reorder`.
+        See `memplan.levers.rewrite.reorder`.
     costs, spill
-        See `memplan.recompute`.
+        See `memplan.levers.rewrite.recompute`.
     max_extra
         The most work that levers may add, as a share of that of the program. By default there is no
         limit where a capacity has to be met, and a tenth elsewhere.
@@ -113,7 +114,9 @@ def plan(
     solver, threads, seed, options
         See `memplan.solve`; they are of plans in one arena.
     writers
-        For each program, what its runtime takes; by default none in particular.
+        For each program, what its runtime takes; by default none in particular. Of one program in
+        one arena, what the runtime needs is measured where it can be, and decides:
+        `answer.find(memplan.Arranged)` has the file.
     constrain
         Adds what a plan has to keep to; it is called for each program that is planned.
 
@@ -176,7 +179,10 @@ def plan(
     if writers is not None and len(writers) != len(given):
         raise MemplanError(f"there are {len(writers)} writers for {len(given)} programs")
     with stoppable() as stop:
-        found = _Search(question, max_extra, writers).answer()
+        if writers is not None and is_for_runtime(question):
+            found = place_for_runtime(question, writers[0], max_extra)
+        else:
+            found = _Search(question, max_extra, writers).answer()
     changes = (step.change for step in found.steps)
     interrupted = stop.is_set or any(getattr(each, "interrupted", False) for each in changes)
     return replace(found, seconds=question.budget.elapsed, interrupted=interrupted)

@@ -14,7 +14,8 @@ from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_p
 from memplan.base.errors import MemplanError, listed, quoted
 from memplan.levers import Aim, Candidate, Lever, find_lever
 from memplan.problem import problem_of
-from memplan.programs.sources import Loaded, of_problem
+from memplan.programs.graph import Graph
+from memplan.programs.sources import Loaded, load, of_graph, of_problem
 from memplan.scenarios.envelope.ranges import Range, Values
 from memplan.scenarios.together import name_programs
 from memplan.scenarios.together.programs import check_names
@@ -60,6 +61,11 @@ class Question:
             raise MemplanError(
                 "copies of buffers that move are counted once, so they do not combine with how "
                 "often a program runs; leave often or residency out"
+            )
+        if self.place.accesses and (self.levers or self.sizes):
+            raise MemplanError(
+                "accesses are of the buffers of the programs as they are, at one size; leave the "
+                "levers and sizes out, or say by `reads` how often operators read"
             )
         for name in self.often:
             if name not in self.called:
@@ -180,4 +186,8 @@ def _load(model: Model, dims: Mapping[str, int] | None = None) -> Loaded:
         return made if isinstance(made, Loaded) else of_problem(problem_of(made))
     if isinstance(model, (str, os.PathLike)):
         return load_model(model, dims=dims, pins=dims is None)
+    if isinstance(model, Graph):
+        return of_graph(model)
+    if hasattr(model, "graph_signature"):  # a program of PyTorch
+        return load(model, dims=dims)
     return load_model(model)

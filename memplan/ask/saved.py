@@ -31,6 +31,7 @@ from memplan.base.errors import FormatError, MemplanError
 from memplan.base.files import read_text, write_text
 from memplan.base.notes import Code, Note
 from memplan.machine.memories import Memory, Stretch
+from memplan.machine.memories.accesses import Given, is_timed
 from memplan.problem.formats._fields import Fields, dumps, join, lines
 from memplan.problem.formats.json import read_plan, read_problem, write_plan, write_problem
 
@@ -60,7 +61,7 @@ _QUESTION: Final = (
 )
 _MACHINE: Final = (
     dict.fromkeys(("memories", "penalties", "apart", "reserved"), list)
-    | dict.fromkeys(("allowed", "reads"), dict)
+    | dict.fromkeys(("allowed", "reads", "accesses"), dict)
     | {"capacity": int, "block": int, "residency": bool}
 )
 
@@ -275,7 +276,23 @@ def describe_machine(machine: Machine) -> dict[str, Any]:
         },
         "residency": machine.residency,
         "reserved": [list(block) for block in machine.reserved],
+        "accesses": {id: _tell_accesses(given) for id, given in machine.accesses.items()},
     }
+
+
+def _tell_accesses(given: Given) -> list[Any]:
+    """Return the accesses of a buffer, with exact numbers, as texts."""
+    rows: Any = given
+    if is_timed(given):
+        return [[int(time), str(read), str(written)] for time, read, written in rows]
+    return [str(each) for each in rows]
+
+
+def _read_accesses(given: Any) -> Given:
+    if is_timed(given):
+        return [(time, Fraction(read), Fraction(written)) for time, read, written in given]
+    read, written = given
+    return Fraction(read), Fraction(written)
 
 
 def read_machine(given: object, name: str) -> Machine:
@@ -300,6 +317,7 @@ def read_machine(given: object, name: str) -> Machine:
             },
             row["residency"] is True,
             tuple((lower, upper) for lower, upper in row["reserved"]),
+            {id: _read_accesses(each) for id, each in row["accesses"].items()},
         )
     except MemplanError as error:
         raise FormatError(name, f"the machine is wrong: {error}") from None

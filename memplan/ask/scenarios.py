@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from memplan.answer import Axis, Claim, Part
 from memplan.base.errors import MemplanError, quoted
 from memplan.base.notes import Note
-from memplan.machine.memories.accesses import Access, Times, find_kept, list_accesses
+from memplan.machine.memories.accesses import Access, Given, Times, find_kept, list_accesses
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 from memplan.programs.sources import Loaded, of_problem
@@ -24,6 +24,7 @@ from memplan.solvers.planning import Planned, SharedBudget
 __all__ = ["AtSizes", "InTurn", "Joint", "Once", "Scenario", "find_pin"]
 
 Reads = Mapping[str, Times | Sequence[Times]]
+Accesses = Mapping[str, Given]
 _SLASH: Final = "/"  # between a program and its buffer, in ids of several programs
 
 
@@ -34,8 +35,9 @@ class Joint:
     problem: Problem  # all of them, without a capacity
     # Each by name, with what is placed of it.
     programs: tuple[tuple[str, Problem, tuple[str, ...]], ...]
-    # Returns by row what is read and written, in bytes, and when; given how often operators read.
-    find_accesses: Callable[[Reads | None], list[tuple[Access, ...]]]
+    # Returns by row what is read and written, in bytes, and when; given how often operators read,
+    # and what is said of buffers instead.
+    find_accesses: Callable[[Reads, Accesses], list[tuple[Access, ...]]]
     kept: tuple[bool, ...]  # by row: whether it stays where it is from run to run
     notes: tuple[Note, ...] = ()
     axes: tuple[Axis, ...] = ()  # what the scenario found by itself, behind those of the machine
@@ -128,7 +130,7 @@ class Once(Scenario):
         return Joint(
             problem,
             ((name, problem, ()),),
-            lambda reads: list_accesses(loaded, None, reads),
+            lambda reads, accesses: list_accesses(loaded, accesses, reads),
             tuple(find_kept(loaded)),
             loaded.notes,
             names=_list_names("", loaded),
@@ -160,7 +162,7 @@ def _list_names(begin: str, loaded: Loaded) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class InTurn(Scenario):
-    """Several programs run one after another, in any order (`memplan.plan_together`)."""
+    """Several programs run one after another, in any order; see `memplan.plan_together`."""
 
     keep: tuple[str, ...] = ()
     overlap: tuple[tuple[str, str], ...] = ()
@@ -170,7 +172,7 @@ class InTurn(Scenario):
     search: Mapping[str, Any] = field(default_factory=dict)
     # Whether each program is planned by itself, to compare; not where many sizes are joined.
     plan_first: bool = True
-    _alone: dict[int, Program] = field(default_factory=dict, repr=False, compare=False)
+    _alone: dict[tuple[str, int], Program] = field(default_factory=dict, repr=False, compare=False)
 
     def join(self, programs: Sequence[tuple[str, Loaded]], budget: SharedBudget) -> Joint:
         """See `Scenario`."""
@@ -186,7 +188,7 @@ class InTurn(Scenario):
         return Joint(
             joined.problem,
             tuple((each.name, each.problem, each.kept_ids) for each in joined.programs),
-            lambda reads: self._list_accesses(joined, reads),
+            lambda reads, accesses: self._list_accesses(joined, reads, accesses),
             tuple(flag for each in joined.programs for flag in _list_kept(each)),
             tuple(dict.fromkeys(notes)),
             joined=joined,
@@ -203,13 +205,15 @@ class InTurn(Scenario):
         if not self.plan_first:
             unknown = Plan.of(loaded.problem, None, status=Status.UNKNOWN)
             return Program(name, Planned(loaded, unknown), loaded.problem)
-        known = self._alone.get(id(loaded))
+        known = self._alone.get((name, id(loaded)))
         if known is None or known.planned.loaded.layout is not loaded.layout:
             known = plan_alone(name, loaded, budget, count, **self.search)
-            self._alone[id(loaded)] = known
+            self._alone[name, id(loaded)] = known
         return known
 
-    def _list_accesses(self, joined: Joined, reads: Reads | None) -> list[tuple[Access, ...]]:
+    def _list_accesses(
+        self, joined: Joined, reads: Reads, accesses: Accesses
+    ) -> list[tuple[Access, ...]]:
         """Return what all programs read and write, each as often as it runs."""
         found: list[tuple[Access, ...]] = []
         begin = 0
@@ -218,15 +222,21 @@ class InTurn(Scenario):
             for name, each in zip(joined.names, joined.programs, strict=True)
         }
         _check_types(reads, types)
+        for id in accesses:
+            joined.problem.index(id)  # refuses what is not there
         for each in joined.programs:
             loaded, problem = each.planned.loaded, each.problem
             known = types[each.name]
-            mine = {
-                type_: count for type_, count in (reads or {}).items() if type_ in (known or ())
+            mine = {type_: count for type_, count in reads.items() if type_ in (known or ())}
+            begins = f"{each.name}{_SLASH}"
+            own = {
+                id.removeprefix(begins): given
+                for id, given in accesses.items()
+                if id.startswith(begins)
             }
             shift = begin - int(problem.start.min(initial=0))
             times = self.often.get(each.name, 1)
-            rows: list[tuple[Access, ...]] = list(list_accesses(loaded, None, mine))
+            rows: list[tuple[Access, ...]] = list(list_accesses(loaded, own, mine))
             for row in range(each.rows, len(problem)):  # a state is read and assigned in a run
                 size = int(problem.size[row])
                 rows.append((Access(int(problem.start[row]), size, size),))
@@ -243,9 +253,9 @@ def _list_types(loaded: Loaded) -> set[str]:
     return {operator.type for operator in loaded.graph.walk()}
 
 
-def _check_types(reads: Reads | None, types: Mapping[str, set[str] | None]) -> None:
+def _check_types(reads: Reads, types: Mapping[str, set[str] | None]) -> None:
     """Refuse a type that no operator of any program has."""
-    for type_ in reads or {}:
+    for type_ in reads:
         if not any(type_ in (known or ()) for known in types.values()):
             raise MemplanError(f"no operator of the programs has the type {quoted(type_)}")
 
@@ -294,9 +304,9 @@ class AtSizes(Scenario):
         row_of = {id: row for row, id in enumerate(inner.problem.ids)}
         problem = found.problem
 
-        def find_accesses(reads: Reads | None) -> list[tuple[Access, ...]]:
+        def find_accesses(reads: Reads, accesses: Accesses) -> list[tuple[Access, ...]]:
             """Bytes are those of the largest size; times are of its own run, where they count."""
-            known = inner.find_accesses(reads)
+            known = inner.find_accesses(reads, accesses)
             return [
                 _move_into(problem, row, known[row_of[id]] if id in row_of else ())
                 for row, id in enumerate(problem.ids)

@@ -33,13 +33,13 @@ class Aim:
     has_order
         Whether an order is looked for by a lever of its own.
     pure
-        See `memplan.reorder`.
+        See `memplan.levers.rewrite.reorder`.
     costs, spill
-        See `memplan.recompute`.
+        See `memplan.levers.rewrite.recompute`.
     max_extra
         The most work that may be added, as a share of that of the program.
     states
-        A limit on the work of each search, as in `memplan.reorder`.
+        A limit on the work of each search, as in `memplan.levers.rewrite.reorder`.
     seconds
         Returns how long the next search may take; `None` for no limit.
     """

@@ -396,8 +396,8 @@ class Plan(Immutable):
         Raises
         ------
         PlanError
-            If `stats` do not say it as `memplan.plan_together` does. Whether what they say is true
-            of the plan is a question for `memplan.referee.verify_shared`.
+            If `stats` do not say it as `memplan.scenarios.together.plan_together` does. Whether
+            what they say is true of the plan is a question for `memplan.referee.verify_shared`.
         """
         return Shared.read(self.stats["shared"]) if "shared" in self.stats else None
 

@@ -74,11 +74,11 @@ def fit(
     allow_refused
         Whether a model may be written that TFLM refuses.
     pure
-        See `memplan.reorder`.
+        See `memplan.levers.rewrite.reorder`.
     board
         See `memplan.load`: the size is then of the arena on that board.
     timeout, nodes
-        See `memplan.arrange`.
+        See `memplan.levers.pipeline.arrange`.
 
     Returns
     -------
@@ -89,13 +89,13 @@ def fit(
     Raises
     ------
     FormatError, GraphError, MemplanError
-        As `memplan.load` and `memplan.arrange`; if outputs in bands differ; if the output
-        is of another kind.
+        As `memplan.load` and `memplan.levers.pipeline.arrange`; if outputs in bands differ; if the
+        output is of another kind.
 
     Examples
     --------
-    >>> import memplan as mp
-    >>> fitted = mp.fit("examples/models/mobile.tflite", "36KiB", head_only=True)
+    >>> from memplan.runtimes.fitting import fit
+    >>> fitted = fit("examples/models/mobile.tflite", "36KiB", head_only=True)
     >>> fitted.fits, fitted.plan.peak
     (True, 36864)
     """
@@ -132,7 +132,7 @@ def find_fit(
 ) -> Arranged:
     """Do what `fit` does, but leave the file `out` to the caller.
 
-    `asked` are arguments of `memplan.arrange`.
+    `asked` are arguments of `memplan.levers.pipeline.arrange`.
     """
     place = None if board is None else find_board(board)
     writer = choose_writer(
@@ -221,14 +221,14 @@ def fit_memories(
     model, dims, allow_inexact, allow_refused, pure, board, timeout, nodes
         See `fit`.
     memories, allowed, reads, residency
-        See `memplan.assign`. Only programs in C can have buffers that move.
+        See `memplan.machine.memories.assign`. Only programs in C can have buffers that move.
     max_extra
         As for `fit`, but a tenth by default: slow traffic may cost less than more work.
 
     Raises
     ------
     FormatError, GraphError, MemplanError, PlanError
-        As `fit` and `memplan.assign`.
+        As `fit` and `memplan.machine.memories.assign`.
     """
     fast = memories[0]
     if fast.capacity is None:

@@ -35,7 +35,7 @@ def house(
 
     The writer is of TensorFlow Lite Micro, or of a program in C. The name is that of the files,
     without a suffix; the board is where a TFLite model will run, if the program is read for one.
-    Other arguments are those of `memplan.assign`.
+    Other arguments are those of `memplan.machine.memories.assign`.
     """
     if isinstance(writer, CHeader):
         return _house_in_c(given, memories, allowed, name=name, **asked)

@@ -383,7 +383,8 @@ def place_states(loaded: Loaded, plan: Plan) -> tuple[Problem, Plan]:
     loaded
         The program in the layout of the plan, as `layout_of` returns it.
     plan
-        Its plan; one of `memplan.plan_together` may place states beside its buffers.
+        Its plan; one of `memplan.scenarios.together.plan_together` may place states beside its
+        buffers.
 
     Raises
     ------

@@ -31,9 +31,15 @@ from rounds import rounds
 import memplan as mp
 from memplan.ask.supports import explain_pair
 from memplan.base.errors import MemplanError
+from memplan.levers.rewrite import recompute, reorder
+from memplan.levers.rewrite.waits import plan_waits
+from memplan.machine.apart import plan_apart
+from memplan.machine.blocks import plan_blocks
+from memplan.machine.memories import assign
 from memplan.machine.memories.accesses import list_accesses, sum_bytes
 from memplan.problem.plan import Plan
 from memplan.programs.sources import Loaded
+from memplan.scenarios.together import plan_together
 from memplan.solvers.planning import layouts
 
 EIGHT = ("order", "again", "memories", "in turn", "blocks", "penalties", "waits", "sizes")
@@ -48,12 +54,12 @@ def pull(question: Question, loaded: Loaded) -> Loaded:
     """Return a program after one lever after the other, each as good as it is by itself."""
     goals = question.machine().list_goals(question.load()) or (loaded.problem.max_load,)
     if "order" in question.ideas:
-        loaded = mp.reorder(loaded, in_place="in place" in question.ideas).loaded
+        loaded = reorder(loaded, in_place="in place" in question.ideas).loaded
     elif "again" in question.ideas:
         with suppress(mp.PlanError):
-            loaded = mp.recompute(loaded, goals[0]).loaded
+            loaded = recompute(loaded, goals[0]).loaded
     elif "waits" in question.ideas:
-        loaded = mp.plan_waits(loaded, capacity=goals[0]).loaded
+        loaded = plan_waits(loaded, capacity=goals[0]).loaded
     loaded = layouts(loaded, in_place="in place" in question.ideas)[-1]
     return replace(loaded, problem=loaded.problem.with_capacity(None))
 
@@ -79,9 +85,9 @@ def ask_by_hand(question: Question) -> float | None:
         accessed = {id: accessed.get(id, (Fraction(0), Fraction(0))) for id in problem.ids}
         if question.residency:
             return None  # bytes by time: no function of one engine takes several programs
-        return mp.assign(problem, machine.memories, accessed, nodes=5000).traffic  # type: ignore[arg-type]
+        return assign(problem, machine.memories, accessed, nodes=5000).traffic  # type: ignore[arg-type]
     if machine.block is not None:
-        return mp.plan_blocks(problem, machine.block, nodes=5000).count
+        return plan_blocks(problem, machine.block, nodes=5000).count
     if machine.penalties is not None:
         given = dict(machine.penalties)  # type: ignore[arg-type]
         known = set(problem.ids)
@@ -93,7 +99,7 @@ def ask_by_hand(question: Question) -> float | None:
         if len(pairs) < len(given) and "in place" in question.ideas:
             return None  # pairs in one buffer, which is a matter of names
         try:
-            found = mp.plan_apart(problem, pairs, capacity=machine.capacity, nodes=5000)
+            found = plan_apart(problem, pairs, capacity=machine.capacity, nodes=5000)
         except mp.PlanError:
             return None
         return found.cost if found.plan.has_offsets else None
@@ -287,4 +293,4 @@ def test_what_is_kept_is_not_written_over() -> None:
     }
     run_answer(found, left, Random(0), kept={"one": ["a"]}, runs=12)
     with pytest.raises(mp.PlanError, match="cannot be kept"):
-        mp.plan_together([*programs.values()], names=[*programs], keep=kept, in_place=True)
+        plan_together([*programs.values()], names=[*programs], keep=kept, in_place=True)

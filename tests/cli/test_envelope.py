@@ -14,6 +14,7 @@ from tflite_models import Writer, floats
 import memplan as mp
 from memplan.cli import main
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
+from memplan.scenarios.envelope import envelope
 
 MODEL = str(Path(__file__).parents[2] / "examples" / "models" / "branches.onnx")
 
@@ -97,7 +98,7 @@ def test_pictures_of_one_and_two_dimensions() -> None:
     def program(a: int, b: int, c: int) -> mp.Problem:
         return mp.Problem([mp.Buffer("x", 0, 1, a * b + c)])
 
-    figure = mp.envelope(program, {"a": "1:3", "b": "1:9", "c": (1, 2)}).plot(width=90)
+    figure = envelope(program, {"a": "1:3", "b": "1:9", "c": (1, 2)}).plot(width=90)
     lines = [line.get_label() for line in figure.axes[0].lines]
     assert lines == ["a = 1", "a = 2", "a = 3", "one plan"]
 
@@ -110,7 +111,7 @@ def test_a_picture_has_no_line_between_sizes_that_were_asked_for() -> None:
         return mp.Problem([mp.Buffer("x", 0, 1, -(-a // 2))])
 
     for sizes, line in (("2:20:2", "none"), ("2:20", "-"), ("1:3,9", "none")):
-        drawn = mp.envelope(program, {"a": sizes}).plot().axes[0].lines[0]
+        drawn = envelope(program, {"a": sizes}).plot().axes[0].lines[0]
         assert drawn.get_linestyle().lower() == line.lower()
 
 

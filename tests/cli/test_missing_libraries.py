@@ -15,6 +15,7 @@ from memplan.base import extras
 from memplan.cli import main
 from memplan.cli.script import Script
 from memplan.problem import formats
+from memplan.runtimes.fitting import fit
 from memplan.runtimes.tflm import read as tflite
 from memplan.runtimes.tflm.write import apply, apply_in_bands, folding
 from memplan.solvers import native
@@ -151,7 +152,7 @@ def test_functions_name_a_missing_library_first(hide: Hide, tmp_path: Path) -> N
     for call, extra in (
         (lambda: onnx.reorder(model, out), "onnx"),
         (lambda: onnx_bands.put_in_bands(model, out), "onnx"),
-        (lambda: mp.fit(ONNX, "1MB", out=tmp_path / "out.onnx"), "onnx"),
+        (lambda: fit(ONNX, "1MB", out=tmp_path / "out.onnx"), "onnx"),
         (lambda: fx.reorder(7), "torch"),
         (lambda: fx_bands.put_in_bands(7), "torch"),
         (lambda: executorch.planner(timeout=1.0), "executorch"),
@@ -183,9 +184,9 @@ def test_packed_weights_are_refused_before_the_plan(
 def test_a_fit_without_the_library_for_bands_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that levers which need no library are tried, and the one that does is named."""
     monkeypatch.setitem(sys.modules, "flatbuffers", None)
-    found = mp.fit(TFLITE, 1000, head_only=True)
+    found = fit(TFLITE, 1000, head_only=True)
     assert not found.fits
     last = found.steps[-1]
     assert last.lever == "bands"
     assert last.words.startswith("not tried: this needs the library flatbuffers: pip install")
-    assert mp.fit(TFLITE, "1MB", head_only=True).fits
+    assert fit(TFLITE, "1MB", head_only=True).fits

@@ -14,8 +14,10 @@ from small_programs import training_step
 
 import memplan as mp
 from memplan.cli import main
+from memplan.levers.rewrite import recompute
 from memplan.levers.rewrite.again import search
 from memplan.programs.sources.graph_json import write_graph
+from memplan.runtimes.fitting import fit
 
 ROOT = Path(__file__).parents[2]
 CHAIN = str(ROOT / "examples" / "structures" / "bert_base.graph.json")
@@ -120,15 +122,15 @@ def test_what_may_not_run_again_is_named(
     random = replace(graph.operators[0], type="Dropout")
     drawn = replace(graph, operators=(random, *graph.operators[1:]), source="onnx")
     with pytest.raises(mp.PlanError) as caught:
-        mp.recompute(drawn, 700)
+        recompute(drawn, 700)
     words = str(caught.value)
     assert "below the floor of 800" in words
     assert '200 bytes of it are "x0", as operator "f0" may not run again: it draws random' in words
     assert "may not run again" not in refused(capsys, "recompute", "step.json", "-c", "600", code=1)
-    kept = mp.recompute(drawn, 1040)
+    kept = recompute(drawn, 1040)
     assert kept.runs.count(0) == 1
     costs = {each.name: 1.0 for each in graph.operators}
-    assert mp.recompute(drawn, 1040, costs=costs).runs.count(0) == 1
+    assert recompute(drawn, 1040, costs=costs).runs.count(0) == 1
 
 
 def test_where_nothing_is_gained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +223,7 @@ def test_the_order_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None
     """Tests that re-runs take the order that was found before, in `plan` and in `fit`."""
     monkeypatch.setattr(search, "reorder", None)
     assert main(["plan", "step.json", "--levers", "order,again", "-c", "1040", "--quiet"]) == 0
-    assert mp.fit(mp.load("step.json"), 1040).again is not None
+    assert fit(mp.load("step.json"), 1040).again is not None
 
 
 def test_fit_runs_operators_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,10 +236,10 @@ def test_fit_runs_operators_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert "It fits into 1,040 bytes (1.01 KiB); name an output to write it: -o FILE." in lines
     lines = told(capsys, "fit", "step.json", "600", code=1)
     assert any("none: 600 bytes are below the floor of 640" in line for line in lines)
-    fitted = mp.fit(mp.load("step.json"), 1040)
+    fitted = fit(mp.load("step.json"), 1040)
     assert fitted.again is not None
     assert fitted.extra == fitted.again.share
-    assert mp.fit(mp.load("step.json"), 1040, max_extra=0.01).again is None
+    assert fit(mp.load("step.json"), 1040, max_extra=0.01).again is None
     out = io.StringIO()
     Console(file=out, width=120).print(str(fitted))
     assert "again" in out.getvalue()

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from executorch_networks import branches, mobilenet, transformer, two_branches
 
-from memplan import solvers
+from memplan import Answer, assign, solvers
 from memplan.base.errors import GraphError, MemplanError, PlanError
 from memplan.extensions.executorch import planner, pools
 from memplan.extensions.executorch.pools import Banks, Layout, Place, Region, plan_memories
 from memplan.levers.pipeline import Arranged, Plain, arrange
-from memplan.machine.memories import Assigned, Memory, assign
+from memplan.machine.memories import Assigned, Memory
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
 
@@ -542,9 +542,10 @@ def test_a_program_runs_in_two_banks(
 
     found: list[Assigned] = []
 
-    def assign_seen(*asked: Any, **options: Any) -> Assigned:
-        found.append(assign(*asked, **options))
-        return found[-1]
+    def assign_seen(*asked: Any, **options: Any) -> Answer:
+        answer = assign(*asked, **options)
+        found.append(answer.find(Assigned))
+        return answer
 
     monkeypatch.setattr(pools, "assign", assign_seen)
     torch.manual_seed(7)

@@ -25,10 +25,9 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
-import memplan as mp  # noqa: E402
 from memplan.base.errors import MemplanError, PlanError  # noqa: E402
 from memplan.extensions.slab import Slab, record  # noqa: E402
-from memplan.machine.memories import Memory  # noqa: E402
+from memplan.machine.memories import Memory, assign  # noqa: E402
 from memplan.problem.formats.trace_json import read_trace, write_trace  # noqa: E402
 from memplan.problem.plan import Plan  # noqa: E402
 from memplan.referee.plans import verify  # noqa: E402
@@ -76,7 +75,7 @@ def test_two_memories_are_two_blocks() -> None:
     trace = record(model, (x,))
     problem = trace.problem()
     fast = Memory("fast", solve(problem).peak // 2 // 64 * 64)
-    found = mp.assign(problem, [fast, Memory("slow", read=10, write=10)])
+    found = assign(problem, [fast, Memory("slow", read=10, write=10)])
     peaks = [plan.peak for plan in found.plans]
     assert all(peaks)
     seen: set[int] = set()
@@ -134,7 +133,7 @@ def test_operators_move_the_planned_bytes_in_each_block(name: str) -> None:
             counted[id] = reads + (not each.is_written), writes + each.is_written
 
     fast = Memory("fast", solve(problem).peak // 2 // 64 * 64)
-    found = mp.assign(problem, [fast, Memory("slow", read=10, write=10)], counted)
+    found = assign(problem, [fast, Memory("slow", read=10, write=10)], counted)
     offsets = {id: (at, plan.offset(id)) for at, plan in enumerate(found.plans) for id in plan.ids}
     second = watch(Slab(found, trace), x)
     moved, blocks = [[0, 0], [0, 0]], [set[int](), set[int]()]

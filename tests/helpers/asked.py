@@ -14,6 +14,8 @@ from oracle import held_by_time
 import memplan as mp
 from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan.programs.sources import Loaded, of_graph, of_problem
+from memplan.scenarios.envelope import envelope
+from memplan.scenarios.together import plan_together
 
 LEVERS = ("in place", "order", "again", "waits")
 SIZES = (1, 2, 3)
@@ -234,7 +236,7 @@ class Question:
         def read(n: int) -> Loaded:
             return of_problem(join(self, [each.at(n) for each in self.sketches]))
 
-        return mp.envelope(read, {"n": SIZES}, nodes=5000).problem
+        return envelope(read, {"n": SIZES}, nodes=5000).problem
 
     def machine(self) -> mp.Machine:
         """Return where all is placed."""
@@ -295,7 +297,7 @@ def join(question: Question, programs: Sequence[Loaded]) -> mp.Problem:
     """Return programs as one problem."""
     if len(programs) == 1:
         return programs[0].problem.with_capacity(None)
-    found = mp.plan_together(programs, names=question.names, keep=["outputs"], nodes=5000)
+    found = plan_together(programs, names=question.names, keep=["outputs"], nodes=5000)
     return found.problem.with_capacity(None)
 
 

@@ -22,6 +22,7 @@ import memplan as mp
 from memplan import _core
 from memplan.base.errors import GraphError
 from memplan.base.sizes import parse_rates
+from memplan.levers.rewrite import reorder
 from memplan.levers.rewrite.again import NoRunsError, recompute, search, verify_recompute
 from memplan.levers.rewrite.again.columns import Again, again_of
 from memplan.levers.rewrite.again.emitted import emit
@@ -109,7 +110,7 @@ def contents(graph: Graph, numbers: Sequence[int]) -> dict[int, list[Any]]:
 
 def find_moves_alone(graph: Graph, capacity: int, rate: str) -> float:
     """Return what moves cost if nothing may run again; infinite if nothing is found."""
-    layout = lay_out_again(mp.reorder(graph, states=300).loaded, in_place=False).layout
+    layout = lay_out_again(reorder(graph, states=300).loaded, in_place=False).layout
     assert layout is not None
     problem = again_of(layout, rates=parse_rates(rate)).problem
     once = replace(problem, again=np.zeros_like(problem.again))
@@ -291,7 +292,7 @@ class TestRecompute:
         assert found.extra == 2 * (1 + 2)
         assert found.operators.count(-1) == 4
         assert mp.solve(found.loaded).peak == found.peak <= 450
-        assert mp.reorder(found.loaded).peak <= found.peak
+        assert reorder(found.loaded).peak <= found.peak
         assert recompute(found.loaded, 400).peak <= 400
 
     @pytest.mark.parametrize(
@@ -373,7 +374,7 @@ class TestRecompute:
         """Tests that no other search for an order is made, and that the result is the same."""
         graph = step(8)
         first = recompute(graph, 600, states=500)
-        order = mp.reorder(graph, states=500)
+        order = reorder(graph, states=500)
         monkeypatch.setattr(search, "reorder", None)
         second = recompute(order, 600, states=500)
         assert (second.runs, second.order, second.bound) == (first.runs, first.order, first.bound)

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 import memplan as mp
-from memplan.levers.rewrite import find_floor
+from memplan.levers.rewrite import find_floor, reorder
 from memplan.levers.rewrite.again import NoRunsError, again_of, recompute, verify_recompute
 from memplan.levers.rewrite.again.emitted import emit
 from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View
@@ -127,7 +127,7 @@ def test_no_order_and_no_re_runs_are_below_a_bound(seed: int) -> None:
     least = min(load for load, _ in outcomes)
     best = min(load for load, extra in outcomes if not extra)
     assert find_floor(graph)[0] <= least
-    ordered = mp.reorder(graph)
+    ordered = reorder(graph)
     assert ordered.bound <= best <= ordered.peak
     mp.verify_order(graph, ordered)
     given = of_graph(graph).problem.max_load

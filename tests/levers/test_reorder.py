@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan as mp
-from memplan.levers.rewrite import columns, effects, plannable, reorder_to_plan
+from memplan.levers.rewrite import columns, effects, plannable, reorder, reorder_to_plan
 from memplan.programs.graph import Block, Graph, Kind, Operator, Tensor, View, lay_out
 from memplan.programs.sources import of_graph
 
@@ -61,7 +61,7 @@ class TestLoads:
 
     def test_a_fan_is_reduced_branch_by_branch(self) -> None:
         """Tests the order, the loads, and that both bounds are the same."""
-        found = mp.reorder(fan())
+        found = reorder(fan())
         assert (found.given_peak, found.peak, found.bound) == (408, 120, 120)
         assert found.status is mp.Status.OPTIMAL
         assert len(found.moved) == 3
@@ -83,7 +83,7 @@ class TestLoads:
             (Graph("none", tuple(tensors[:2]), (), (0, 1), (0,)), 51),
             (make(chain, tensors), 101),
         ):
-            found = mp.reorder(graph, in_place=in_place)
+            found = reorder(graph, in_place=in_place)
             assert (found.peak, found.bound, str(found.status)) == (load, load, "optimal")
             assert mp.verify_order(graph, found).bound == load
             assert mp.solve(found.loaded).peak == load
@@ -106,13 +106,13 @@ class TestLoads:
         more = Operator("end", "Op", (0,), (1, 2), in_place=((0, 1),))
         over_small = make([start, more], [Tensor("small", 5), Tensor("large", 50), result])
         for graph, load in ((over_input, 100), (over_part, 110), (over_small, 105)):
-            found = mp.reorder(graph, in_place=True)
+            found = reorder(graph, in_place=True)
             assert (found.peak, found.bound, str(found.status)) == (load, load, "optimal")
 
     def test_a_best_order_is_kept(self) -> None:
         """Tests that nothing moves if nothing is gained."""
-        graph = mp.reorder(fan()).graph
-        again = mp.reorder(graph)
+        graph = reorder(fan()).graph
+        again = reorder(graph)
         assert (again.moved, again.order) == ((), tuple(range(9)))
         assert again.graph.operators == graph.operators
 
@@ -128,7 +128,7 @@ class TestLoads:
         """
         if len(graph.operators) > 4:
             return
-        found = mp.reorder(graph, in_place=in_place)
+        found = reorder(graph, in_place=in_place)
         mp.verify_order(graph, found)
         loads = [
             load_of(each, in_place=in_place) for each in legal_orders(graph, in_place=in_place)
@@ -146,7 +146,7 @@ class TestLoads:
     )
     def test_any_program(self, graph: Graph, in_place: bool) -> None:
         """Tests blocks and workspaces: the order is legal, and its load is as said."""
-        found = mp.reorder(graph, in_place=in_place)
+        found = reorder(graph, in_place=in_place)
         mp.verify_order(graph, found)
         assert found.bound <= found.peak <= found.given_peak
         if len(graph.operators) <= 4:
@@ -171,7 +171,7 @@ class TestLoads:
     @pytest.mark.parametrize("file", ["models/residual.graph.json", "models/mobile.tflite"])
     def test_examples(self, file: str) -> None:
         """Tests files: a path is enough."""
-        found = mp.reorder(EXAMPLES / file)
+        found = reorder(EXAMPLES / file)
         assert found.status is mp.Status.OPTIMAL
         mp.verify_order(EXAMPLES / file, found)
 
@@ -183,7 +183,7 @@ class TestLoads:
         tensors[9] = Tensor("result", 4)
         branch = Operator("if", "If", (0,), (10,), blocks=(Block("then", body, (), (9,)),))
         graph = make([branch], tensors)
-        found = mp.reorder(graph)
+        found = reorder(graph)
         assert found.peak < found.given_peak == load_of(graph, in_place=False)
         inner = found.graph.operators[0].blocks[0].operators
         assert [each.name for each in inner[:2]] == ["grow 0", "shrink 0"]
@@ -224,16 +224,16 @@ class TestEffects:
         """Tests the sentence, and that the user can insist."""
         graph = fan(source, type_=type_)
         with pytest.raises(mp.MemplanError, match=f'"grow 0" of type "{type_}" may do more'):
-            mp.reorder(graph)
-        assert mp.reorder(graph, pure=[type_]).peak == 120
+            reorder(graph)
+        assert reorder(graph, pure=[type_]).peak == 120
 
     def test_known_custom_operators_move(self) -> None:
         """Tests that a domain or a namespace is known as a whole."""
         assert (
             effects.shared_by(fan("onnx", type_="com.microsoft.Gelu"), fan().operators[0]) == set()
         )
-        assert mp.reorder(fan("onnx", type_="com.microsoft.Gelu")).peak == 120
-        assert mp.reorder(fan("torch", type_="aten.conv2d")).peak == 120
+        assert reorder(fan("onnx", type_="com.microsoft.Gelu")).peak == 120
+        assert reorder(fan("torch", type_="aten.conv2d")).peak == 120
 
     def test_readers_stay_between_the_writes_around_them(self) -> None:
         """Tests state that is read, updated in place, and read again."""
@@ -276,7 +276,7 @@ class TestRefusals:
         operators = fan().operators
         graph = replace(fan(), operators=(replace(operators[0], stream=1), *operators[1:]))
         with pytest.raises(mp.MemplanError, match="run on 2 streams"):
-            mp.reorder(graph)
+            reorder(graph)
 
     def test_a_problem_has_no_operators(self) -> None:
         """Tests a file of buffers."""
@@ -284,11 +284,11 @@ class TestRefusals:
             mp.MemplanError,
             match="a problem has no operators, so that nothing can be put in another order",
         ):
-            mp.reorder(EXAMPLES / "five.csv")
+            reorder(EXAMPLES / "five.csv")
 
     def test_an_order_of_another_program(self) -> None:
         """Tests that an order belongs to one program."""
-        found = mp.reorder(fan())
+        found = reorder(fan())
         other = replace(fan(), tensors=(*fan().tensors[:1], Tensor("x", 50), *fan().tensors[2:]))
         with pytest.raises(mp.PlanError, match="another program"):
             mp.verify_order(other, found)
@@ -297,7 +297,7 @@ class TestRefusals:
 
     def test_false_claims(self) -> None:
         """Tests that the load, the bound, the order and the operators are checked."""
-        found = mp.reorder(fan())
+        found = reorder(fan())
         with pytest.raises(mp.PlanError, match="claims a load of 119"):
             mp.verify_order(fan(), replace(found, peak=119))
         with pytest.raises(mp.ProofError, match="bound of 121 bytes is above"):
@@ -311,7 +311,7 @@ class TestRefusals:
         """Tests that pins of the given order do not bind the new one."""
         tensors = list(fan().tensors)
         tensors[1] = replace(tensors[1], pin=64)
-        found = mp.reorder(replace(fan(), tensors=tuple(tensors)))
+        found = reorder(replace(fan(), tensors=tuple(tensors)))
         assert not (found.loaded.problem.pin >= 0).any()
         assert [note.code for note in found.loaded.notes] == ["pins-dropped"]
 
@@ -319,7 +319,7 @@ class TestRefusals:
         """Tests that the limit of the user holds for the new order."""
         loaded = of_graph(fan())
         loaded = replace(loaded, problem=loaded.problem.with_capacity(200))
-        assert mp.reorder(loaded).loaded.problem.capacity == 200
+        assert reorder(loaded).loaded.problem.capacity == 200
 
     def test_budgets(self) -> None:
         """Tests that a budget of states gives the same answer, and wrong ones are refused."""
@@ -331,10 +331,10 @@ class TestRefusals:
             tensors.append(Tensor(f"t{at}", int(random.integers(1, 99))))
             operators.append(Operator(f"o{at}", "Conv", reads, (at + 1,)))
         graph = make(operators, tensors)
-        one, two = (mp.reorder(graph, states=300) for _ in range(2))
+        one, two = (reorder(graph, states=300) for _ in range(2))
         assert (one.order, one.bound) == (two.order, two.bound)
         with pytest.raises(mp.MemplanError, match="states"):
-            mp.reorder(graph, states=0)
+            reorder(graph, states=0)
 
 
 class TestOrdersWithPlans:
@@ -345,8 +345,8 @@ class TestOrdersWithPlans:
     ) -> None:
         """Tests both choices, with a stand-in for the search for a plan."""
         model = "examples/structures/fan.graph.json"
-        near = mp.reorder(model)
-        far = mp.reorder(model, without=("tidying",))
+        near = reorder(model)
+        far = reorder(model, without=("tidying",))
         assert (near.peak, far.peak) == (37_888, 37_888)
         assert reorder_to_plan(model).order == near.order
         monkeypatch.setattr(plannable, "_has_plan", lambda found, _: found.order == far.order)

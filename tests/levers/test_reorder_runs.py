@@ -20,7 +20,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.levers.rewrite import columns, effects, hazards
+from memplan.levers.rewrite import columns, effects, hazards, reorder
 from memplan.problem import OrderProblem
 from memplan.programs.graph import Block, Graph, Kind, Layout, Operator, Tensor, View, lay_out
 from memplan.programs.sources import Loaded, lay_out_again, of_graph
@@ -465,7 +465,7 @@ def check_orders(random: Random, program: DrawnProgram, orders: int) -> int:
 
 def check_best(program: DrawnProgram, *, in_place: bool) -> int:
     """Run the best order in a plan; return whether it is not as given."""
-    found = mp.reorder(program.graph, in_place=in_place, states=2000)
+    found = reorder(program.graph, in_place=in_place, states=2000)
     assert Machine(program.layout).run(found.graph.operators) == program.expected
     assert run_planned(found.loaded) == program.expected
     return found.graph.operators != program.graph.operators
@@ -569,7 +569,7 @@ class TestFound:
         block = Block("then", (Operator("a", "Op", (0,), (1,)),), (), (1,))
         branch = Operator("b", "If", (), (2,), blocks=(block,))
         graph = Graph("net", tensors, (branch,), (), (2,), planned=frozenset(Kind))
-        found = mp.reorder(graph)
+        found = reorder(graph)
         assert found.bound <= found.peak == 108
 
 
@@ -582,7 +582,7 @@ class TestRefusals:
         tensors = (Tensor("x", 8, Kind.INPUT), Tensor("y", 8), Tensor("z", 8))
         graph = Graph("net", tensors, operators, (0,), (1, 2))
         with pytest.raises(mp.MemplanError, match="the operators run on 2 streams"):
-            mp.reorder(graph)
+            reorder(graph)
 
     @pytest.mark.parametrize("inside", [False, True])
     def test_unknown_effects(self, inside: bool) -> None:
@@ -598,5 +598,5 @@ class TestRefusals:
             operators = (Operator("if", "cond", (0,), (3,), blocks=blocks),)
         graph = Graph("net", tuple(tensors), operators, (0,), (2,), source="torch")
         with pytest.raises(mp.MemplanError, match=r'"send" of type "mylib\.op" may do more'):
-            mp.reorder(graph)
-        assert mp.reorder(graph, pure=["mylib.op"]).graph.operators == operators
+            reorder(graph)
+        assert reorder(graph, pure=["mylib.op"]).graph.operators == operators

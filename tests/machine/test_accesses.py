@@ -13,6 +13,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
+from memplan.machine.memories import assign
 from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 from memplan.programs.sources import of_graph
 
@@ -24,7 +25,7 @@ def count(graph: Graph, **options: Any) -> dict[str, tuple[int, int]]:
     """Return what is read and written of each buffer, constants and states too."""
     loaded = of_graph(graph, include=WEIGHTS, in_place=options.pop("in_place", False))
     room = mp.Memory("all", None)
-    return dict(mp.assign(loaded, [room], options.pop("accesses", None), **options).accessed)
+    return dict(assign(loaded, [room], options.pop("accesses", None), **options).accessed)
 
 
 def draw_program(rng: random.Random) -> Graph:
@@ -110,7 +111,7 @@ def test_weights_lie_where_brute_force_puts_them(seed: int) -> None:
         touched = count_by_hand(graph, reads)
         best = find_least(loaded.problem, memories, touched)
         for residency in (False, True):
-            found = mp.assign(loaded, memories, reads=reads, residency=residency)
+            found = assign(loaded, memories, reads=reads, residency=residency)
             assert {id: list(both) for id, both in found.accessed.items()} == {
                 id: touched[id] for id in loaded.problem.ids
             }
@@ -213,7 +214,7 @@ def test_how_often_is_a_number_of_any_kind() -> None:
     given = count(graph, accesses={"w": (0.5, 0), "v": [(0, Fraction(1, 3), 0), (1, 0.1, 0)]})
     assert (given["w"], given["v"]) == ((50, 0), (4, 0))
     loaded = of_graph(graph, include=WEIGHTS)
-    still = mp.assign(loaded, [SRAM, FLASH], {"w": (3, 0)}, residency=True)
+    still = assign(loaded, [SRAM, FLASH], {"w": (3, 0)}, residency=True)
     assert still.accessed["w"] == (300, 0)
     for options, words in (
         ({"reads": {"POOL": 2}}, 'no operator has the type "POOL"; there are "CONV", "FC"'),
@@ -224,9 +225,9 @@ def test_how_often_is_a_number_of_any_kind() -> None:
         ({"accesses": {"x": (1, 1)}, "residency": True}, '"x" may move, so its accesses need'),
     ):
         with pytest.raises(mp.MemplanError, match=words):
-            mp.assign(loaded, [SRAM, FLASH], **options)
+            assign(loaded, [SRAM, FLASH], **options)
     with pytest.raises(mp.MemplanError, match="there are no operators"):
-        mp.assign(mp.Problem([mp.Buffer("a", 0, 1, 1)]), [SRAM, FLASH], reads={"FC": 2})
+        assign(mp.Problem([mp.Buffer("a", 0, 1, 1)]), [SRAM, FLASH], reads={"FC": 2})
 
 
 def test_a_read_weight_goes_to_fast_memory() -> None:
@@ -235,7 +236,7 @@ def test_a_read_weight_goes_to_fast_memory() -> None:
     loaded = of_graph(graph, include=WEIGHTS)
     for room, memory, traffic in ((16, "flash", 4032), (2000, "sram", 1032)):
         sram = mp.Memory("sram", room, 1, 1)
-        found = mp.assign(loaded, [sram, FLASH])
+        found = assign(loaded, [sram, FLASH])
         assert (found.memory_of("w"), found.traffic) == (memory, traffic)
 
 
@@ -247,7 +248,7 @@ def test_costs_are_fractions_and_the_answer_is_exact() -> None:
             mp.Memory("fast", 12, unit, 2 * unit),
             mp.Memory("slow", None, 3 * unit, 7 * unit),
         ]
-        found = mp.assign(mp.Problem(buffers), memories)
+        found = assign(mp.Problem(buffers), memories)
         exact = Fraction(str(unit)) if isinstance(unit, float) else Fraction(unit)
         assert found.traffic == float(246 * exact)
         assert str(found.status) == "optimal"
@@ -255,4 +256,4 @@ def test_costs_are_fractions_and_the_answer_is_exact() -> None:
     assert mp.Memory("m", read=12.0).read == 12
     apart = [mp.Memory("fast", 12, Fraction(1, 3**19)), mp.Memory("slow", None, 4096)]
     with pytest.raises(mp.MemplanError, match="costs of the memories differ too much"):
-        mp.assign(mp.Problem(buffers), apart)
+        assign(mp.Problem(buffers), apart)

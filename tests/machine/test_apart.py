@@ -12,6 +12,7 @@ import pytest
 
 import memplan as mp
 from memplan.base.errors import FormatError, MemplanError, PlanError
+from memplan.machine.apart import plan_apart
 from memplan.referee import verify_apart
 
 TILES = [mp.Buffer(name, at, at + 1, 8) for at, name in enumerate("abc")]
@@ -41,7 +42,7 @@ def least_cost(problem: mp.Problem, prices: Mapping[tuple[str, str], int]) -> in
 
 def test_the_cheapest_pair_shares() -> None:
     """Tests that the plan pays the least penalty, with the smallest peak at that."""
-    found = mp.plan_apart(mp.Problem(TILES), PRICES, capacity=20)
+    found = plan_apart(mp.Problem(TILES), PRICES, capacity=20)
     assert (found.cost, found.bound, found.status) == (2, 2, mp.Status.OPTIMAL)
     assert found.met == (("a", "c"),)
     assert found.plan.peak == found.peak_bound == 16
@@ -50,7 +51,7 @@ def test_the_cheapest_pair_shares() -> None:
 
 def test_enough_capacity_costs_nothing() -> None:
     """Tests that all pairs lie apart where there is room."""
-    found = mp.plan_apart(mp.Problem(TILES, capacity=24), PRICES)
+    found = plan_apart(mp.Problem(TILES, capacity=24), PRICES)
     assert (found.cost, found.met, found.plan.peak) == (0, (), 24)
 
 
@@ -76,11 +77,11 @@ def test_all_constraints_hold(seed: int) -> None:
     prices = {}
     for pair in itertools.combinations("abcd", 2):
         try:
-            mp.plan_apart(problem, {pair: 1})
+            plan_apart(problem, {pair: 1})
         except MemplanError:
             continue  # they live together
         prices[pair] = draw.randint(0, 4)
-    found = mp.plan_apart(problem, prices)
+    found = plan_apart(problem, prices)
     best = least_cost(problem, prices)
     if best is None:
         assert found.status is mp.Status.INFEASIBLE
@@ -99,7 +100,7 @@ def replace_pin(buffer: mp.Buffer, pin: int) -> mp.Buffer:
 def test_nothing_fits() -> None:
     """Tests that `infeasible` names buffers that cannot be placed together."""
     problem = mp.Problem([mp.Buffer("a", 0, 2, 5), mp.Buffer("b", 1, 3, 5)], capacity=9)
-    found = mp.plan_apart(problem, {})
+    found = plan_apart(problem, {})
     assert found.status is mp.Status.INFEASIBLE
     assert set(found.plan.conflict) == {"a", "b"}
 
@@ -112,7 +113,7 @@ def test_few_nodes_give_the_same_plan_and_a_bound() -> None:
         (f"t{i}", f"t{j}"): draw.randint(1, 9) for i, j in itertools.combinations(range(16), 2)
     }
     one, other = (
-        mp.plan_apart(mp.Problem(buffers), prices, capacity=12, nodes=3000) for _ in range(2)
+        plan_apart(mp.Problem(buffers), prices, capacity=12, nodes=3000) for _ in range(2)
     )
     assert one.plan == other.plan
     assert one.cost == other.cost
@@ -140,20 +141,20 @@ def test_wrong_penalties(prices: dict[tuple[str, str], int], sentence: str) -> N
     """Tests that each wrong penalty is refused in a sentence, from Python and from a file."""
     problem = mp.Problem([*TILES, mp.Buffer("d", 1, 3, 8)], capacity=16)
     with pytest.raises(MemplanError, match="^" + sentence.replace("^", r"\^")):
-        mp.plan_apart(problem, prices)
+        plan_apart(problem, prices)
 
 
 def test_a_capacity_is_needed() -> None:
     """Tests that penalties without a capacity are refused."""
     with pytest.raises(MemplanError, match="penalties need a capacity"):
-        mp.plan_apart(mp.Problem(TILES), PRICES)
+        plan_apart(mp.Problem(TILES), PRICES)
 
 
 def test_penalties_from_a_file(tmp_path: Path) -> None:
     """Tests that a table gives the same answer, and that errors name its line."""
     file = tmp_path / "pairs.csv"
     file.write_text("first,second,cost\na,b,5\n\nb, c,5\n".replace(" ", "") + "a,c,2\n")
-    assert mp.plan_apart(mp.Problem(TILES), file, capacity=16).cost == 2
+    assert plan_apart(mp.Problem(TILES), file, capacity=16).cost == 2
     for text, sentence in (
         ("a,b,c\n", "pairs.csv:1: the first line must be: first,second,cost"),
         ("first,second,cost\na,b\n", "pairs.csv:2: a line must have two buffers and their cost"),
@@ -162,12 +163,12 @@ def test_penalties_from_a_file(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(FormatError, match=sentence):
-            mp.plan_apart(mp.Problem(TILES), file, capacity=16)
+            plan_apart(mp.Problem(TILES), file, capacity=16)
 
 
 def test_the_referee_counts_again() -> None:
     """Tests that a wrong cost, a wrong bound and a wrong plan are refused."""
-    found = mp.plan_apart(mp.Problem(TILES), PRICES, capacity=16)
+    found = plan_apart(mp.Problem(TILES), PRICES, capacity=16)
     problem, plan = found.problem, found.plan
     with pytest.raises(PlanError, match="is said to cost 1, but it costs 2"):
         verify_apart(problem, PRICES, plan, 1)

@@ -17,6 +17,7 @@ from strategies import FEATURES, problems, related
 
 import memplan as mp
 from memplan.base.errors import ProblemError
+from memplan.machine.memories import assign
 from memplan.programs.graph import Graph, Kind, Operator, Tensor, View
 from memplan.programs.sources import of_graph
 from memplan.referee import verify_assigned
@@ -119,14 +120,14 @@ def test_the_assignment_is_that_of_brute_force(case: Case) -> None:
             case.problem.subset(rows).with_alignment(memory.alignment)
     except ProblemError:
         with pytest.raises(mp.MemplanError):
-            mp.assign(*case[:3], allowed=case.allowed)
+            assign(*case[:3], allowed=case.allowed)
         return
     best = least_traffic(case)
     if best is None:
         with pytest.raises(mp.MemplanError):
-            mp.assign(*case[:3], allowed=case.allowed, apart=case.apart)
+            assign(*case[:3], allowed=case.allowed, apart=case.apart)
         return
-    found = mp.assign(*case[:3], allowed=case.allowed, apart=case.apart)
+    found = assign(*case[:3], allowed=case.allowed, apart=case.apart)
     assert (found.traffic, found.bound, str(found.status)) == (best, best, "optimal")
     where = {id: found.memory_of(id) for id in case.problem.ids}
     by_name = {memory.name: memory for memory in case.memories}
@@ -159,7 +160,7 @@ def test_a_model_is_read_with_its_accesses() -> None:
         (3,),
         views=(View(2, 1),),
     )
-    found = mp.assign(of_graph(graph), [replace(FAST, capacity=420), SLOW])
+    found = assign(of_graph(graph), [replace(FAST, capacity=420), SLOW])
     accessed = dict(found.accessed)
     assert accessed.pop("wide") == (800, 400)  # once by its name and once as `flat`
     assert accessed == {"image": (200, 100), "result": (8, 8), "conv (workspace)": (32, 32)}
@@ -173,7 +174,7 @@ def test_a_model_is_read_with_its_accesses() -> None:
 def test_prices_say_when_a_byte_is_missing() -> None:
     """Tests the prices of a memory that is too small at one time only."""
     buffers = [mp.Buffer("a", 0, 4, 6), mp.Buffer("b", 2, 6, 6), mp.Buffer("c", 6, 9, 9)]
-    found = mp.assign(mp.Problem(buffers), [FAST, SLOW])
+    found = assign(mp.Problem(buffers), [FAST, SLOW])
     fast, slow = found.prices
     assert [(price.start, price.end) for price in fast] == [(2, 4)]
     assert fast[0].saved == pytest.approx(14)
@@ -209,7 +210,7 @@ def test_a_wrong_question_is_refused(
 ) -> None:
     """Tests the sentences for what contradicts itself or cannot be."""
     with pytest.raises(mp.MemplanError, match=words):
-        mp.assign(THREE, memories, **options)
+        assign(THREE, memories, **options)
 
 
 def test_a_pin_counts_where_its_buffer_may_lie() -> None:
@@ -220,15 +221,15 @@ def test_a_pin_counts_where_its_buffer_may_lie() -> None:
     )
     wide, odd = mp.Memory("sram", 64, alignment=4), mp.Memory("psram", None, 8, 8, base=6)
     with pytest.raises(mp.MemplanError, match=r'memory "sram": .*"a".*pin.*say where'):
-        mp.assign(problem, [wide, SLOW])
+        assign(problem, [wide, SLOW])
     with pytest.raises(mp.MemplanError, match=r'base 6 of "psram" is no multiple of .* 4'):
-        mp.assign(problem, [FAST, odd])
-    found = mp.assign(problem, [FAST, odd], allowed={"c": ["sram"]})
+        assign(problem, [FAST, odd])
+    found = assign(problem, [FAST, odd], allowed={"c": ["sram"]})
     assert found.memory_of("b") == found.memory_of("c") == "sram"
     with pytest.raises(mp.InfeasibleError, match='"a", pinned to 6, needs 12 bytes'):
-        mp.assign(problem, [FAST, odd], allowed={"a": ["sram"], "c": ["sram"]})
+        assign(problem, [FAST, odd], allowed={"a": ["sram"], "c": ["sram"]})
     other = mp.Problem(problem.buffers)
-    found = mp.assign(other, [wide, SLOW], allowed={"a": ["psram"]})
+    found = assign(other, [wide, SLOW], allowed={"a": ["psram"]})
     assert (found.memory_of("a"), found.memory_of("b")) == ("psram", "sram")
 
 
@@ -257,7 +258,7 @@ def test_a_small_budget_gives_an_assignment_and_a_bound() -> None:
     ]
     problem = mp.Problem(rows)
     memories = [replace(FAST, capacity=320), mp.Memory("near", 480, 3, 3), SLOW]
-    small, large = (mp.assign(problem, memories, nodes=nodes) for nodes in (1, 500_000))
+    small, large = (assign(problem, memories, nodes=nodes) for nodes in (1, 500_000))
     assert max(small.bound, large.bound) <= min(small.traffic, large.traffic)
 
 
@@ -279,7 +280,7 @@ def test_a_search_without_time_ends_after_few_choices(monkeypatch: pytest.Monkey
     problem = mp.Problem(rows)
     monkeypatch.setattr(search._core, "choose", counted)
     fast, slow = mp.Memory("fast", problem.max_load // 2), mp.Memory("slow", None, 8, 8)
-    found = mp.assign(problem, [fast, slow], timeout=0.0)
+    found = assign(problem, [fast, slow], timeout=0.0)
     assert found.bound <= found.traffic
     assert 1 <= count <= 10
 
@@ -287,7 +288,7 @@ def test_a_search_without_time_ends_after_few_choices(monkeypatch: pytest.Monkey
 def test_the_referee_refuses_what_is_wrong() -> None:
     """Tests each of its sentences, on plans that are changed by hand."""
     problem = mp.Problem([mp.Buffer("a", 0, 4, 6), mp.Buffer("b", 0, 4, 6)])
-    found = mp.assign(problem, [FAST, SLOW])
+    found = assign(problem, [FAST, SLOW])
     memories, (fast, slow) = found.memories, found.plans
     costs = {"a": (6, 6), "b": (6, 6)}
     assert verify_assigned(problem, memories, (fast, slow), {}, costs) == found.traffic == 108

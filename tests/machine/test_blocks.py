@@ -12,6 +12,7 @@ from rounds import rounds
 
 import memplan as mp
 from memplan.base.errors import MemplanError, PlanError
+from memplan.machine.blocks import plan_blocks
 from memplan.machine.blocks.shares import Shares
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan, Status
@@ -44,7 +45,7 @@ def test_small_problems_against_all_partitions(seed: int) -> None:
         limit = rng.choice((rng.randint(1, largest), largest, largest + rng.randint(0, 8)))
         least = find_least(problem, limit)
         try:
-            found = mp.plan_blocks(problem, limit, threads=1)
+            found = plan_blocks(problem, limit, threads=1)
         except MemplanError:
             assert least is None
             continue
@@ -63,7 +64,7 @@ def test_small_problems_against_all_partitions(seed: int) -> None:
 
 def test_a_block_and_an_offset_for_each_buffer() -> None:
     """Tests the facts of a small plan, its highest block first."""
-    found = mp.plan_blocks(THREE, 100)
+    found = plan_blocks(THREE, 100)
     assert (found.count, found.count_bound, found.total, found.total_bound) == (2, 2, 120, 120)
     assert [plan.peak for plan in found.plans] == [80, 40]
     assert {found.place(id) for id in "abc"} == {(0, 0), (0, 40), (1, 0)}
@@ -75,22 +76,22 @@ def test_a_limit_above_all_is_one_arena() -> None:
     """Tests that one block is the plan of one arena, and that nothing needs no block."""
     crowd = make_crowd(40, 1)
     one = mp.solve(crowd, nodes=100_000)
-    found = mp.plan_blocks(crowd, 1 << 40)
+    found = plan_blocks(crowd, 1 << 40)
     assert (found.count, found.total, found.total_bound) == (1, one.peak, one.lower_bound)
-    assert mp.plan_blocks(Problem([]), 5).count == 0
-    assert mp.plan_blocks(Problem([Buffer("a", 0, 1, 0)]), 5).plans[0].peak == 0
+    assert plan_blocks(Problem([]), 5).count == 0
+    assert plan_blocks(Problem([Buffer("a", 0, 1, 0)]), 5).plans[0].peak == 0
 
 
 def test_alignments_need_no_common_measure_with_the_limit() -> None:
     """Tests that the last bytes of a block are used though no alignment divides its limit."""
-    found = mp.plan_blocks(Problem([Buffer("a", 0, 1, 64, 64), Buffer("b", 0, 1, 36, 64)]), 100)
+    found = plan_blocks(Problem([Buffer("a", 0, 1, 64, 64), Buffer("b", 0, 1, 36, 64)]), 100)
     assert (found.count, found.total) == (1, 100)
 
 
 def test_pins_and_reserved_ranges_are_of_every_block() -> None:
     """Tests that a pinned buffer may be in any block, and that each has the reserved range."""
     rows = [Buffer("p", 0, 1, 30, pin=70), Buffer("a", 0, 1, 60), Buffer("b", 0, 1, 60)]
-    found = mp.plan_blocks(Problem(rows, reserved=[Reserved(0, 8)]), 100)
+    found = plan_blocks(Problem(rows, reserved=[Reserved(0, 8)]), 100)
     assert (found.count, found.total, found.place("p")[1]) == (2, 100 + 68, 70)
     assert found.status is Status.OPTIMAL
 
@@ -98,55 +99,55 @@ def test_pins_and_reserved_ranges_are_of_every_block() -> None:
 def test_what_is_above_the_limit_has_a_block_of_its_size() -> None:
     """Tests that such a block is used while it is free, and no other is as high."""
     rows = [Buffer("big", 0, 2, 150), Buffer("other", 3, 5, 120), Buffer("a", 3, 5, 30)]
-    found = mp.plan_blocks(Problem(rows), 100)
+    found = plan_blocks(Problem(rows), 100)
     assert (found.count, found.total, found.status) == (1, 150, Status.OPTIMAL)
     [note] = found.notes
     assert note.code == "block-limit"
     assert note.tensors == ("big", "other")
     small = [Buffer(id, 1, 3, 40) for id in "abc"]
-    found = mp.plan_blocks(Problem([rows[0], *small]), 100)
+    found = plan_blocks(Problem([rows[0], *small]), 100)
     assert [plan.peak for plan in found.plans] == [150, 80, 40]
     assert found.status is Status.OPTIMAL
-    tied = mp.plan_blocks(Problem(THREE.buffers, groups=["ab"]), 79)
+    tied = plan_blocks(Problem(THREE.buffers, groups=["ab"]), 79)
     assert [plan.peak for plan in tied.plans] == [80, 40]
     assert tied.notes[0].text.startswith('the group of buffer "a" has 80 bytes')
-    assert mp.plan_blocks(THREE, 40).notes == ()
+    assert plan_blocks(THREE, 40).notes == ()
 
 
 def test_many_buffers_beside_one_above_the_limit() -> None:
     """Tests a problem that is shared out by loads: blocks within the limit beside its block."""
     crowd = make_crowd(300, 3)
     rows = [*crowd.buffers, Buffer("big", 10, 30, 5000)]
-    found = mp.plan_blocks(Problem(rows), 1000, nodes=200)
+    found = plan_blocks(Problem(rows), 1000, nodes=200)
     high = [plan.peak for plan in found.plans if (plan.peak or 0) > 1000]
     assert high == [5000]
-    assert found.count <= mp.plan_blocks(crowd, 1000, nodes=200).count + 1
+    assert found.count <= plan_blocks(crowd, 1000, nodes=200).count + 1
 
 
 def test_a_limit_is_that_of_the_file_or_is_given(tmp_path: Path) -> None:
     """Tests the default, that a higher limit is noted, and that one must be known."""
     path = tmp_path / "a.events"
     path.write_text("ggml-events 1\nlimit 96\n+ 64\n+ 64\n")
-    found = mp.plan_blocks(path)
+    found = plan_blocks(path)
     assert (found.limit, found.count, found.notes) == (96, 2, ())
-    assert [note.code for note in mp.plan_blocks(path, 128).notes] == ["block-limit"]
-    assert mp.plan_blocks(path, 64).notes == ()
+    assert [note.code for note in plan_blocks(path, 128).notes] == ["block-limit"]
+    assert plan_blocks(path, 64).notes == ()
     with pytest.raises(MemplanError, match="no limit is given"):
-        mp.plan_blocks(THREE)
+        plan_blocks(THREE)
 
 
 def test_a_capacity_limits_all_blocks() -> None:
     """Tests that the bytes of all blocks keep the capacity, or that a sentence says why not."""
-    assert mp.plan_blocks(THREE.with_capacity(120), 100).total == 120
+    assert plan_blocks(THREE.with_capacity(120), 100).total == 120
     with pytest.raises(PlanError, match="need at least 120 bytes, and all blocks may have 119"):
-        mp.plan_blocks(THREE.with_capacity(119), 100)
+        plan_blocks(THREE.with_capacity(119), 100)
 
 
 def test_there_is_a_plan_without_time() -> None:
     """Tests that a budget of nothing still gives a plan with bounds below it."""
     crowd = make_crowd(300, 3)
     for asked in ({"timeout": 0.0}, {"nodes": 1}):
-        found = mp.plan_blocks(crowd, 110, **asked)  # type: ignore[arg-type]
+        found = plan_blocks(crowd, 110, **asked)  # type: ignore[arg-type]
         assert found.count_bound <= found.count <= 70
         assert crowd.max_load <= found.total_bound <= found.total
 
@@ -163,12 +164,12 @@ def test_there_is_a_plan_without_time() -> None:
 def test_what_fits_into_no_block_is_named(problem: Problem, limit: int, words: str) -> None:
     """Tests one sentence for each buffer, group, pin and range that no block can hold."""
     with pytest.raises(MemplanError, match=words):
-        mp.plan_blocks(problem, limit)
+        plan_blocks(problem, limit)
 
 
 def test_the_referee_sees_what_is_wrong() -> None:
     """Tests buffers in no block or two, torn groups, high blocks and false bounds."""
-    plans = mp.plan_blocks(THREE, 100).plans
+    plans = plan_blocks(THREE, 100).plans
     tied = Problem(THREE.buffers, groups=["abc"])
 
     def alone(problem: Problem, *ids: str, at: int = 0) -> Plan:
@@ -211,7 +212,7 @@ def test_a_group_that_is_pinned_too_low_fits_nowhere() -> None:
     words = '"b" is pinned to 4, and the buffers below it in its group need 6 bytes'
     for limit in (5, 11, 40):
         with pytest.raises(mp.InfeasibleError, match=words):
-            mp.plan_blocks(problem, limit)
+            plan_blocks(problem, limit)
 
 
 def test_more_blocks_may_need_fewer_bytes() -> None:
@@ -223,11 +224,11 @@ def test_more_blocks_may_need_fewer_bytes() -> None:
     five, three = Buffer("five", 0, 4, 5, 2), Buffer("three", 2, 3, 3, 4)
     two = Problem([five, three], capacity=8)
     with pytest.raises(mp.NoPlanError, match="1 block of at most 9 bytes need at least 9, and"):
-        mp.plan_blocks(two, 9)
-    assert mp.plan_blocks(two, 5).total == 8
+        plan_blocks(two, 9)
+    assert plan_blocks(two, 5).total == 8
     for less in (
         two.with_capacity(7),
         Problem([Buffer("a", 0, 4, 5), Buffer("b", 2, 3, 3)], capacity=7),
     ):
         with pytest.raises(mp.InfeasibleError, match=r"need at least 8 bytes, and .* have 7"):
-            mp.plan_blocks(less, 9)
+            plan_blocks(less, 9)

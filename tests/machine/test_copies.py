@@ -9,6 +9,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
+from memplan.machine.memories import assign
 from memplan.machine.memories.copies import Copy, list_copies
 from memplan.problem.plan import Plan, Status
 from memplan.referee import verify_assigned
@@ -135,7 +136,7 @@ def test_copies_touch_nothing_that_others_hold(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(rounds(40, 200)):
         problem, accesses = draw_case(rng)
-        found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+        found = assign(problem, [FAST, SLOW], accesses, residency=True)
         for is_late in (False, True):
             Machine(found, is_late).run(accesses)
 
@@ -149,7 +150,7 @@ def test_a_copy_hides_behind_an_operator() -> None:
     for start, end, times in ((3, 6, {(2, 3), (6, 8)}), (2, 8, {(2, 2), (8, 8)})):
         own = {**accesses, "y": [(start, 0, 1), (end - 1, 3, 0)]}
         problem = mp.Problem([mp.Buffer("x", 0, 9, 20), mp.Buffer("y", start, end, 20)])
-        found = mp.assign(problem, [FAST, SLOW], own, residency=True)
+        found = assign(problem, [FAST, SLOW], own, residency=True)
         assert {(each.start, each.done) for each in list_copies(found)} == times
 
 

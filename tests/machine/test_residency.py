@@ -14,7 +14,7 @@ import pytest
 from rounds import rounds
 
 import memplan as mp
-from memplan.machine.memories import Stretch
+from memplan.machine.memories import Stretch, assign
 from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan.programs.sources import of_graph
 from memplan.referee import verify_assigned
@@ -201,9 +201,9 @@ def test_what_moves_is_that_of_brute_force(seed: int) -> None:
     for _ in range(rounds(30, 100)):
         problem, memories, accesses = draw_case(rng)
         best = find_least(problem, memories, accesses)
-        found = mp.assign(problem, memories, accesses, residency=True)
+        found = assign(problem, memories, accesses, residency=True)
         assert (found.traffic, found.bound, str(found.status)) == (best, best, "optimal")
-        still = mp.assign(problem, memories, accesses)
+        still = assign(problem, memories, accesses)
         if still.traffic == found.traffic:
             assert found.stretches == ()
         for each in found.stretches:
@@ -216,8 +216,8 @@ def test_a_buffer_leaves_between_its_accesses() -> None:
     """Tests a buffer that makes room for another one, and comes back for its last read."""
     problem = mp.Problem([mp.Buffer("x", 0, 9, 10), mp.Buffer("y", 2, 7, 10)])
     accesses = {"x": [(0, 0, 1), (1, 2, 0), (7, 1, 0), (8, 2, 0)], "y": [(2, 0, 1), (6, 3, 0)]}
-    still = mp.assign(problem, [FAST, SLOW], accesses)
-    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    still = assign(problem, [FAST, SLOW], accesses)
+    found = assign(problem, [FAST, SLOW], accesses, residency=True)
     assert (still.traffic, still.stretches) == (40, ())
     assert (found.traffic, found.bound) == (20, 20)
     assert found.memory_of("x") == "psram"
@@ -232,7 +232,7 @@ def test_each_memory_may_be_the_home() -> None:
     """Tests two memories of which one is faster to read, and the other to write."""
     problem = mp.Problem([mp.Buffer("x", 5, 7, 2)])
     memories = [mp.Memory("m0", 9, 0, 1), mp.Memory("m1", read=2, write=0)]
-    found = mp.assign(problem, memories, {"x": [(5, 1, 1), (6, 0, 1)]}, residency=True)
+    found = assign(problem, memories, {"x": [(5, 1, 1), (6, 0, 1)]}, residency=True)
     assert (found.traffic, found.bound, len(found.stretches)) == (2, 2, 1)
 
 
@@ -249,7 +249,7 @@ def test_a_part_is_written_first(
     """Tests runs that begin with half of the bytes: the others are fetched if they are read."""
     problem = mp.Problem([mp.Buffer("x", 0, 7, 10), mp.Buffer("y", 0, 3, 10)])
     accesses: Accesses = {"x": later, "y": [(0, 20, 0)]}
-    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    found = assign(problem, [FAST, SLOW], accesses, residency=True)
     assert (found.traffic, found.bound) == (traffic, traffic)
     assert any(each.fetched for each in found.stretches) is is_fetched
 
@@ -260,7 +260,7 @@ def test_what_may_stay_stays() -> None:
     accesses = {"x": [(4, 0, 1), (8, 1, 0)], "y": [(0, 0, 1), (2, 1, 0)]}
     for room, stretches in ((16, 0), (13, 1)):
         fast = replace(FAST, capacity=room)
-        found = mp.assign(problem, [fast, SLOW], accesses, residency=True)
+        found = assign(problem, [fast, SLOW], accesses, residency=True)
         assert (found.traffic, len(found.stretches)) == (0, stretches)
         assert found.memory_of("x") == ("psram" if stretches else "sram")
 
@@ -283,8 +283,8 @@ def test_a_program_says_when_it_reads_and_writes() -> None:
         (4,),
     )
     memories = [replace(FAST, capacity=200), SLOW]
-    still = mp.assign(of_graph(graph), memories)
-    found = mp.assign(of_graph(graph), memories, residency=True)
+    still = assign(of_graph(graph), memories)
+    found = assign(of_graph(graph), memories, residency=True)
     assert found.traffic <= still.traffic
     assert found.bound <= found.traffic
     assert set(found.accessed) == set(names)
@@ -298,7 +298,7 @@ def test_what_cannot_move_stays() -> None:
         mp.Problem(rows, conflicts=["xy"]),
         mp.Problem([replace(rows[0], gaps=(mp.Gap(3, 5),)), rows[1]]),
     ):
-        assert mp.assign(problem, [FAST, SLOW], accesses, residency=True).stretches == ()
+        assert assign(problem, [FAST, SLOW], accesses, residency=True).stretches == ()
     two = mp.Problem(rows)
     for wrong, options, words in (
         ({"x": (1, 1)}, {}, "its accesses need times"),
@@ -308,7 +308,7 @@ def test_what_cannot_move_stays() -> None:
         (accesses, {"apart": [("x", "y")]}, "buffers that are apart cannot move"),
     ):
         with pytest.raises(mp.MemplanError, match=words):
-            mp.assign(two, [FAST, SLOW], wrong, residency=True, **options)  # type: ignore[arg-type]
+            assign(two, [FAST, SLOW], wrong, residency=True, **options)  # type: ignore[arg-type]
 
 
 def test_the_referee_follows_the_bytes() -> None:
@@ -316,7 +316,7 @@ def test_the_referee_follows_the_bytes() -> None:
     problem = mp.Problem([mp.Buffer("x", 0, 9, 10), mp.Buffer("y", 2, 7, 10)])
     steps = {"x": [(0, 0, 10), (1, 20, 0), (7, 10, 0), (8, 20, 0)], "y": [(2, 0, 10), (6, 30, 0)]}
     accesses = {id: [(t, r // 10, w // 10) for t, r, w in each] for id, each in steps.items()}
-    found = mp.assign(problem, [FAST, SLOW], accesses, residency=True)
+    found = assign(problem, [FAST, SLOW], accesses, residency=True)
     first, second = found.stretches
 
     def check(stretches: list[Stretch], **options: Any) -> int:

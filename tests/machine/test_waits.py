@@ -9,6 +9,7 @@ import pytest
 
 import memplan as mp
 from memplan.base.errors import MemplanError
+from memplan.levers.rewrite.waits import plan_waits
 from memplan.programs.graph import Graph, Kind, Operator, Tensor, lay_out
 from memplan.programs.graph.sync import find_users, measure_freedom, synchronise
 from memplan.programs.sources import of_graph
@@ -49,7 +50,7 @@ def test_waits_cost_least(seed: int) -> None:
     least = mp.solve(problem.without_conflicts()).peak
     assert least is not None
     capacity = least + seed % 3
-    found = mp.plan_waits(loaded, capacity=capacity)
+    found = plan_waits(loaded, capacity=capacity)
     assert found.apart.status is mp.Status.OPTIMAL
     prices = {(a, b): price(graph, a, b) for a, b in pairs}
     assert found.apart.penalties == {(ids[a], ids[b]): cost for (a, b), cost in prices.items()}
@@ -73,7 +74,7 @@ def test_room_for_all_needs_no_wait() -> None:
     loaded = of_graph(draw_graph(3))
     peak = mp.solve(loaded.problem).peak
     assert peak is not None
-    free = mp.plan_waits(loaded, capacity=peak)
+    free = plan_waits(loaded, capacity=peak)
     assert (free.arcs, free.lost, free.chain, free.apart.cost) == ((), 0, 0, 0)
 
 
@@ -88,11 +89,11 @@ def test_waits_are_refused() -> None:
         (),
     )
     with pytest.raises(MemplanError, match="only one stream"):
-        mp.plan_waits(of_graph(alone), capacity=100)
+        plan_waits(of_graph(alone), capacity=100)
     with pytest.raises(MemplanError, match="has no operators"):
-        mp.plan_waits(mp.Problem([mp.Buffer("a", 0, 1, 1)]), capacity=100)  # type: ignore[arg-type]
+        plan_waits(mp.Problem([mp.Buffer("a", 0, 1, 1)]), capacity=100)  # type: ignore[arg-type]
     with pytest.raises(MemplanError, match="need a capacity"):
-        mp.plan_waits(of_graph(graph))
-    found = mp.plan_waits(of_graph(graph), capacity=1)
+        plan_waits(of_graph(graph))
+    found = plan_waits(of_graph(graph), capacity=1)
     assert found.apart.status is mp.Status.INFEASIBLE
     assert not found.plan.has_offsets

@@ -23,6 +23,7 @@ from memplan.programs.sources import of_graph
 from memplan.programs.sources.graph_json import write_graph
 from memplan.runtimes import fitting
 from memplan.runtimes.c.writer import CHeader
+from memplan.runtimes.fitting import fit
 from memplan.solvers import planning
 from memplan.solvers.planning import Planned
 
@@ -47,7 +48,7 @@ def step(found: mp.Arranged, lever: str) -> int:
 def test_a_plan_in_the_best_order() -> None:
     """Tests that the order of one lever is the one that a fit takes, and what no order can do."""
     loaded = of_graph(branches())
-    found, whole = mp.plan(loaded, levers=["order"]), mp.fit(loaded)
+    found, whole = mp.plan(loaded, levers=["order"]), fit(loaded)
     assert found.steps[0].change.peak == found.peak == step(whole, "order")
     least = int(found.axes[0].bound)
     assert least == whole.bound_of_orders
@@ -58,15 +59,15 @@ def test_a_plan_in_the_best_order() -> None:
 def test_levers_that_cost_nothing_come_first() -> None:
     """Tests that each lever is tried only where those before it do not fit."""
     loaded = of_graph(branches())
-    whole = mp.fit(loaded)
+    whole = fit(loaded)
     assert [each.lever for each in whole.steps] == ["offsets", "in place", "order", "bands"]
     assert step(whole, "offsets") == 8 + 64 + 64
     assert step(whole, "order") < step(whole, "offsets")
     assert whole.extra == 0
-    enough = mp.fit(loaded, step(whole, "offsets"))
+    enough = fit(loaded, step(whole, "offsets"))
     assert enough.fits
     assert [each.lever for each in enough.steps] == ["offsets"]
-    ordered = mp.fit(loaded, step(whole, "order"))
+    ordered = fit(loaded, step(whole, "order"))
     assert ordered.fits
     assert ordered.is_reordered
     assert ordered.bound_of_orders == ordered.order.bound if ordered.order else False
@@ -75,12 +76,12 @@ def test_levers_that_cost_nothing_come_first() -> None:
 def test_bands_have_the_least_work_that_fits() -> None:
     """Tests that more memory means no more work, and that what fits is a verified plan."""
     loaded = of_graph(chain(2, 16, 16, 2))
-    least = mp.fit(loaded)
+    least = fit(loaded)
     assert least.point is not None
     assert step(least, "bands") < step(least, "order")
     extra = float("inf")
     for size in range(least.arena, step(least, "order"), 256):
-        found = mp.fit(loaded, size)
+        found = fit(loaded, size)
         assert found.fits
         assert found.arena <= size
         assert found.extra <= extra
@@ -159,7 +160,7 @@ def test_no_more_bands_are_measured_after_the_time(
 def test_bands_in_a_header_are_for_kernels_of_the_user(tmp_path: Path) -> None:
     """Tests that nothing is compared, and that the steps are written."""
     loaded, out = of_graph(chain(2, 16, 16, 2)), tmp_path / "net.h"
-    found = mp.fit(loaded, mp.fit(loaded, out=out).arena, out=out)
+    found = fit(loaded, fit(loaded, out=out).arena, out=out)
     assert found.fits
     assert found.point is not None
     assert "_steps[" in out.read_text()
@@ -191,24 +192,24 @@ def test_writes_in_place_and_scratch_count_in_the_floor() -> None:
 def test_a_problem_without_operators_has_only_offsets() -> None:
     """Tests a problem of a file, whose order cannot be changed."""
     problem = mp.load("examples/five.csv")
-    found = mp.fit(problem, 12)
+    found = fit(problem, 12)
     assert found.fits
     assert [each.lever for each in found.steps] == ["offsets"]
     assert found.find_floor()[0] == found.bound
-    assert not mp.fit(problem, 11).fits
+    assert not fit(problem, 11).fits
 
 
 def test_the_whole_arena_of_tflm_has_to_fit(tmp_path: Path) -> None:
     """Tests a file: the plan fits, but not what TFLM keeps beside it; nothing is written then."""
     pytest.importorskip("tflite_micro")
     out = tmp_path / "out.tflite"
-    assert not mp.fit(MOBILE, "40KiB", out=out).fits
+    assert not fit(MOBILE, "40KiB", out=out).fits
     assert not out.exists()
-    found = mp.fit(MOBILE, "45000", out=out)
+    found = fit(MOBILE, "45000", out=out)
     assert found.fits
     assert found.arena > (found.plan.peak or 0)
     assert out.read_bytes() == found.data
-    assert mp.fit(MOBILE, "40KiB", head_only=True).fits
+    assert fit(MOBILE, "40KiB", head_only=True).fits
 
 
 def test_the_command_says_what_each_lever_brings(
@@ -217,7 +218,7 @@ def test_the_command_says_what_each_lever_brings(
     """Tests the words, the exit codes, the files and the facts for scripts."""
     path, out = tmp_path / "net.graph.json", tmp_path / "net.h"
     path.write_text(write_graph(branches()))
-    least = mp.fit(of_graph(branches())).arena
+    least = fit(of_graph(branches())).arena
     assert main(["fit", str(path), str(least), "-o", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "It fits into" in shown
@@ -258,7 +259,7 @@ def test_outputs_that_differ_are_not_written(
     """Tests bands with other outputs, or with none: by the command and in Python, until allowed."""
     path, out = tmp_path / "net.graph.json", tmp_path / "net.h"
     path.write_text(write_graph(chain(2, 16, 16, 2)))
-    size = str(mp.fit(path, nodes=10_000).arena)
+    size = str(fit(path, nodes=10_000).arena)
     give_outputs(monkeypatch, difference)
     command = ["fit", str(path), size, "-o", str(out)]
     assert main(command) == code
@@ -274,11 +275,11 @@ def test_other_bands_are_tried_where_outputs_differ(
     """Tests that a fit takes the next bands if the ones with the least work differ in a bit."""
     path = tmp_path / "net.graph.json"
     path.write_text(write_graph(chain(2, 16, 16, 2)))
-    whole = mp.fit(path, nodes=10_000)
+    whole = fit(path, nodes=10_000)
     size = whole.arena + 200
-    first = mp.fit(path, size, out=tmp_path / "a.h", nodes=10_000)
+    first = fit(path, size, out=tmp_path / "a.h", nodes=10_000)
     give_outputs(monkeypatch, 1e-7, 0)
-    second = mp.fit(path, size, out=tmp_path / "b.h", nodes=10_000)
+    second = fit(path, size, out=tmp_path / "b.h", nodes=10_000)
     assert second.fits
     assert second.comparison == Comparison(0)
     assert first.point is not None
@@ -373,7 +374,7 @@ def test_results_are_their_own_reports() -> None:
     """Tests that what Python prints, also in a notebook, is the report of the command."""
     loaded = of_graph(branches())
     for found, word in (
-        (mp.fit(loaded), "The least that these levers need"),
+        (fit(loaded), "The least that these levers need"),
         (mp.inspect(loaded), "bytes"),
         (mp.compare(loaded, loaded), "peak"),
     ):

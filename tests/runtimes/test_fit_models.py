@@ -13,11 +13,11 @@ from onnx_models import WHEELS, in_wheel, light, model, node, value
 from rounds import ALL
 from tflite_models import model_named
 
-import memplan as mp
 from memplan.levers.pipeline import arrange
 from memplan.programs.sources import load
 from memplan.programs.sources.options import Options
 from memplan.runtimes.choosing import choose_writer
+from memplan.runtimes.fitting import fit
 from memplan.runtimes.onnx import measure as onnxruntime
 from memplan.runtimes.tflm.write import minimal_arena
 
@@ -160,7 +160,7 @@ def test_models_fit_or_the_floor_is_named(name: str, tmp_path: Path) -> None:
     path, dims = MODELS[name](tmp_path), DIMS.get(name, {})
     suffix = path.suffix if path.suffix in (".tflite", ".onnx") else ".h"
     out = tmp_path / f"fits{suffix}"
-    least = mp.fit(path, dims=dims, nodes=NODES)
+    least = fit(path, dims=dims, nodes=NODES)
     floor, reason = least.find_floor()
     assert reason
     assert floor <= least.arena
@@ -170,7 +170,7 @@ def test_models_fit_or_the_floor_is_named(name: str, tmp_path: Path) -> None:
         sizes = [sizes[[*MODELS].index(name) % 3]]
     for size in (offsets, *sizes):
         out.unlink(missing_ok=True)
-        found = mp.fit(path, size, out=out, dims=dims, nodes=NODES)
+        found = fit(path, size, out=out, dims=dims, nodes=NODES)
         assert found.fits == out.exists() == (found.arena <= size)
         assert found.fits or size < least.arena
         if found.fits:

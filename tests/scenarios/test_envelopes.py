@@ -15,7 +15,7 @@ from memplan.base.errors import MemplanError, PlanError
 from memplan.problem import Buffer, Gap, Problem
 from memplan.problem.plan import Plan
 from memplan.referee import Layers, verify_envelope
-from memplan.scenarios.envelope import Envelope
+from memplan.scenarios.envelope import Envelope, envelope
 
 Program = Callable[..., Problem]
 
@@ -43,7 +43,7 @@ def bytes_of(found: Envelope) -> list[int]:
 
 def test_the_peak_of_every_size_is_that_of_its_own_plan() -> None:
     """Tests one dimension against a plan for each size."""
-    found = mp.envelope(simple, {"batch": range(1, 31)})
+    found = envelope(simple, {"batch": range(1, 31)})
     for batch in range(1, 31):
         plan = mp.solve(simple(batch))
         assert found.peak_at(batch=batch) == plan.peak
@@ -66,7 +66,7 @@ def test_polynomials_are_found_and_checked() -> None:
         reads.append((batch, tokens))
         return smooth(batch, tokens)
 
-    found = mp.envelope(counted, {"batch": "1:30", "tokens": "1:200:3"})
+    found = envelope(counted, {"batch": "1:30", "tokens": "1:200:3"})
     assert (len(found), "polynomials" in found.how) == (30 * 67, True)
     assert len(set(reads)) < 40
     for dims in ({"batch": 1, "tokens": 1}, {"batch": 7, "tokens": 100}):
@@ -84,7 +84,7 @@ def test_a_proof_at_one_size_holds_for_all_that_grow_alike() -> None:
             for at, (start, end, size) in enumerate(lives)
         )
 
-    found = mp.envelope(program, {"batch": "1:500"})
+    found = envelope(program, {"batch": "1:500"})
     assert (found.peaks > [program(n).max_load for n in range(1, 501)]).all()
     assert (found.open, len(found.layers)) == (0, 1)
     assert found.bound_at(batch=77) == mp.solve(program(77)).peak
@@ -92,11 +92,11 @@ def test_a_proof_at_one_size_holds_for_all_that_grow_alike() -> None:
 
 def test_sizes_that_are_no_polynomials_are_read_one_by_one_or_refused() -> None:
     """Tests sizes that are rounded up by the program itself."""
-    found = mp.envelope(attention, {"batch": "1:8", "tokens": "1:16"})
+    found = envelope(attention, {"batch": "1:8", "tokens": "1:16"})
     assert found.how == "read at every size"
     assert found.peak_at(batch=3, tokens=11) == mp.solve(attention(3, 11)).peak
     with pytest.raises(MemplanError, match="at most 1,024 sizes"):
-        mp.envelope(attention, {"batch": "1:64", "tokens": "1:64"})
+        envelope(attention, {"batch": "1:64", "tokens": "1:64"})
 
 
 def jump(n: int) -> Problem:
@@ -116,13 +116,13 @@ def longer(n: int) -> Problem:
 @pytest.mark.parametrize("program", [jump, longer])
 def test_what_was_not_read_is_a_premise(program: Program) -> None:
     """Tests that nothing is called optimal that rests on polynomials, and reading all sizes."""
-    some = mp.envelope(program, {"n": "1:5000"})
+    some = envelope(program, {"n": "1:5000"})
     assert "4,984 sizes that were not read" in some.premise
     assert (some.open, str(some.status), str(some.plan.status)) == (0, "feasible", "feasible")
     assert "optimal if sizes are polynomials" in repr(some)
     assert some.plan.stats["premise"] == some.premise
     assert str(some.plan_at(n=320).status) == "feasible"
-    every = mp.envelope(program, {"n": "1:2000"}, read_all=True)
+    every = envelope(program, {"n": "1:2000"}, read_all=True)
     assert (every.premise, str(every.status), every.how) == ("", "optimal", "read at every size")
     assert every.peak_at(n=320) == mp.solve(program(320)).peak
     assert every.plan.stats["sizes"] == {"n": "1:2000"}
@@ -132,7 +132,7 @@ def test_what_was_not_read_is_a_premise(program: Program) -> None:
 def test_the_range_of_a_plan_is_written_as_it_is_asked_for() -> None:
     """Tests steps, lists and conditions in the facts of the plan for all sizes."""
     dims = {"batch": "1:3,8:32:8", "tokens": [5, 7, 16]}
-    found = mp.envelope(attention, dims, "batch * tokens <= 128")
+    found = envelope(attention, dims, "batch * tokens <= 128")
     wanted = {"batch": "1:3,8:32:8", "tokens": "5,7,16"}
     assert found.plan.stats["sizes"] == wanted
     assert found.plan.stats["where"] == ["batch * tokens <= 128"]
@@ -155,7 +155,7 @@ def test_steps_of_convolutions_are_polynomials_for_each_remainder() -> None:
             Buffer(str(at), at, at + 2, 4 * batch * size) for at, size in enumerate(sizes)
         )
 
-    found = mp.envelope(network, {"batch": "1:8", "side": "32:512"})
+    found = envelope(network, {"batch": "1:8", "side": "32:512"})
     assert (len(found), len(set(reads)) < 400) == (8 * 481, True)
     assert "one for each remainder of 4" in found.how
     for batch, side in ((1, 33), (5, 94), (8, 511)):
@@ -172,7 +172,7 @@ def test_height_and_width_are_read_on_two_lines() -> None:
         sizes = [-(-height // step) * -(-width // step) for step in (1, 2, 4, 8)]
         return Problem(Buffer(str(at), at, at + 2, 4 * size) for at, size in enumerate(sizes))
 
-    found = mp.envelope(network, {"height": "9:90", "width": "9:90"})
+    found = envelope(network, {"height": "9:90", "width": "9:90"})
     assert (len(found), len(set(reads)) < 200) == (82 * 82, True)
     assert "one for each remainder of 8" in found.how
     for height, width in ((9, 90), (33, 57), (88, 81)):
@@ -189,10 +189,10 @@ def test_sizes_that_conditions_leave_out_may_be_unreadable() -> None:
             raise MemplanError("at most 64 tokens")
         return Problem([Buffer("x", 0, 1, batch * tokens)])
 
-    found = mp.envelope(network, {"batch": "1:64", "tokens": "1:64"}, "batch*tokens<=64")
+    found = envelope(network, {"batch": "1:64", "tokens": "1:64"}, "batch*tokens<=64")
     assert (int(found.peaks.max()), found.how) == (64, "read at every size")
     with pytest.raises(MemplanError, match=r"^at most 64 tokens$"):
-        mp.envelope(network, {"batch": "1:64", "tokens": "1:64"})
+        envelope(network, {"batch": "1:64", "tokens": "1:64"})
 
 
 def test_buffers_that_depend_on_the_size_are_named() -> None:
@@ -203,14 +203,14 @@ def test_buffers_that_depend_on_the_size_are_named() -> None:
         return Problem([Buffer(name, 0, 1, side)])
 
     with pytest.raises(MemplanError, match='only one of side=1 and side=2000 has buffer "narrow"'):
-        mp.envelope(network, {"side": "1:2000"})
+        envelope(network, {"side": "1:2000"})
 
 
 def test_one_plan_for_all_sizes_is_legal_at_each() -> None:
     """Tests fixed offsets with and without a condition."""
     dims = {"batch": (1, 2, 4, 8), "tokens": (16, 32, 64, 128)}
-    every = mp.envelope(attention, dims)
-    some = mp.envelope(attention, dims, "batch*tokens<=128")
+    every = envelope(attention, dims)
+    some = envelope(attention, dims, "batch*tokens<=128")
     assert every.plan.peak == every.peak_at(batch=8, tokens=128)
     assert some.plan.peak == some.peak_at(batch=1, tokens=128) == int(some.peaks.max())
     assert len(some) == 10
@@ -228,7 +228,7 @@ def test_prefill_and_decode_share_one_plan() -> None:
             return Problem([Buffer("kv", 0, 2, 100), Buffer("x", 1, 2, 4), Buffer("y", 2, 3, 60)])
         return Problem([Buffer("x", 0, 1, 100), Buffer("y", 1, 2, 4), Buffer("kv", 1, 2, 40)])
 
-    found = mp.envelope(serve, {"tokens": (1, 64)})
+    found = envelope(serve, {"tokens": (1, 64)})
     assert len(found.scenarios) == 2
     assert bytes_of(found) == [104, 100]
     assert (found.plan.peak, found.plan.status) == (104, mp.Status.OPTIMAL)
@@ -260,12 +260,12 @@ def test_ranges_that_contradict_are_refused(
 ) -> None:
     """Tests one sentence for each range or condition that has no sizes, or no meaning."""
     with pytest.raises(MemplanError, match=words.replace("^", r"\^").replace("*", r"\*")):
-        mp.envelope(simple, dims, condition)
+        envelope(simple, dims, condition)
 
 
 def test_a_size_outside_of_the_range_has_no_peak() -> None:
     """Tests a size that was not asked for, and a dimension that there is not."""
-    found = mp.envelope(simple, {"batch": "1:4"})
+    found = envelope(simple, {"batch": "1:4"})
     with pytest.raises(MemplanError, match="batch=5 is not a size of the range"):
         found.peak_at(batch=5)
     with pytest.raises(MemplanError, match='has values of "batch"'):
@@ -275,9 +275,9 @@ def test_a_size_outside_of_the_range_has_no_peak() -> None:
 def test_what_ties_buffers_to_addresses_is_refused() -> None:
     """Tests pins, and a problem that has one size already."""
     with pytest.raises(MemplanError, match="does not support pins"):
-        mp.envelope(lambda batch: Problem([Buffer("x", 0, 1, batch, pin=8)]), {"batch": "1:4"})
+        envelope(lambda batch: Problem([Buffer("x", 0, 1, batch, pin=8)]), {"batch": "1:4"})
     with pytest.raises(MemplanError, match="was read has one size"):
-        mp.envelope(simple(2), {"batch": "1:4"})
+        envelope(simple(2), {"batch": "1:4"})
 
 
 def draw(source: random.Random) -> tuple[Program, dict[str, range]]:
@@ -353,7 +353,7 @@ def test_peaks_and_fixed_offsets_are_the_least() -> None:
     proved = 0
     for _ in range(rounds(60, 5_000)):
         program, dims = draw(source)
-        found = mp.envelope(program, dims, threads=1)
+        found = envelope(program, dims, threads=1)
         problems = [program(a, b) for a, b in product(dims["a"], dims["b"])]
         assert bytes_of(found) == [find_least([each]) for each in problems]
         assert found.status is mp.Status.OPTIMAL
@@ -374,7 +374,7 @@ def claims(found: Envelope) -> Layers:
 
 def test_the_referee_finds_false_claims() -> None:
     """Tests relations that lack a pair or have a circle, peaks, bounds and offsets."""
-    found = mp.envelope(attention, {"batch": (1, 2), "tokens": "1:20"})
+    found = envelope(attention, {"batch": (1, 2), "tokens": "1:20"})
     scenario, good = found.scenarios[0], claims(found)
 
     def check(layers: Layers, plan: Plan | None = None) -> None:
@@ -436,7 +436,7 @@ def test_the_referee_follows_fixed_offsets_of_chance() -> None:
     for _ in range(rounds(120, 5_000)):
         program, dims = draw(source)
         problems = [program(a, b) for a, b in product(dims["a"], dims["b"])]
-        found = mp.envelope(program, dims, threads=1)
+        found = envelope(program, dims, threads=1)
         at = {
             id: source.randint(0, 12) // unit * unit
             for id, unit in zip(found.problem.ids, found.problem.alignment.tolist(), strict=True)

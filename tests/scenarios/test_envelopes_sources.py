@@ -10,6 +10,7 @@ from tflite_models import Writer, floats
 
 import memplan as mp
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph
+from memplan.scenarios.envelope import envelope
 
 
 def hold_against_plans(path: Path, found: mp.Envelope, sizes: list[dict[str, int]]) -> None:
@@ -44,7 +45,7 @@ def test_attention_in_onnx(tmp_path: Path) -> None:
     )
     path = tmp_path / "attention.onnx"
     onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)]), path)
-    found = mp.envelope(path, {"batch": "1:32", "tokens": "1:512"}, "batch*tokens<=2048")
+    found = envelope(path, {"batch": "1:32", "tokens": "1:512"}, "batch*tokens<=2048")
     assert (found.status, found.plan.peak) == (mp.Status.OPTIMAL, int(found.peaks.max()))
     tried = [(1, 1), (1, 512), (4, 511), (32, 64), (7, 133)]
     hold_against_plans(path, found, [{"batch": b, "tokens": t} for b, t in tried])
@@ -56,6 +57,6 @@ def test_a_batch_in_tflite(tmp_path: Path) -> None:
     steps = (OperatorInfo("RELU", (0,), (1,)), OperatorInfo("TANH", (1,), (2,)))
     path = tmp_path / "model.tflite"
     path.write_bytes(Writer().write(Model("m", (SubGraph("", tensors, steps, (0,), (2,)),))))
-    found = mp.envelope(path, {"batch": "1:500"})
+    found = envelope(path, {"batch": "1:500"})
     assert (found.open, "polynomials" in found.how) == (0, True)
     hold_against_plans(path, found, [{"batch": batch} for batch in (1, 2, 77, 500)])

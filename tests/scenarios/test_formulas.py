@@ -17,7 +17,7 @@ from memplan.programs import sources
 from memplan.programs.graph import Graph, Operator, Tensor
 from memplan.runtimes.onnx.operators import TABLE
 from memplan.runtimes.onnx.read import sizes_formulas
-from memplan.scenarios.envelope import Range, formulas, reading
+from memplan.scenarios.envelope import Range, envelope, formulas, reading
 
 Make = Callable[[Mapping[str, int]], Graph]
 
@@ -89,7 +89,7 @@ def _read_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_happens_between_sizes_is_found() -> None:
     """Tests bytes, buffers and lifetimes that differ at a few of many sizes."""
-    found = mp.envelope(Program(jump), {"n": "1:1000"})
+    found = envelope(Program(jump), {"n": "1:1000"})
     assert (found.premise, found.status) == ("", mp.Status.OPTIMAL)
     assert found.how == "computed at every size by the formulas of the program"
     for n in (1, 5, 35, 299, 300, 320, 339, 340, 343, 699, 701, 1000):
@@ -115,7 +115,7 @@ def test_without_formulas_polynomials_have_a_premise(make: Make) -> None:
         number = dims["n"]
         return make(dims) if not isinstance(number, int) else chain(("x", number), ("y", 8))
 
-    found = mp.envelope(Program(plain), {"n": "1:300"})
+    found = envelope(Program(plain), {"n": "1:300"})
     assert "sizes that were not read" in found.premise
     assert found.status is mp.Status.FEASIBLE
 
@@ -136,7 +136,7 @@ def test_a_formula_that_says_something_else_is_not_believed() -> None:
         def make(dims: Mapping[str, int], each: Make = each) -> Graph:
             return plain(dims) if isinstance(dims["n"], int) else each(dims)
 
-        assert "sizes that were not read" in mp.envelope(Program(make), {"n": "1:300"}).premise
+        assert "sizes that were not read" in envelope(Program(make), {"n": "1:300"}).premise
 
 
 def test_a_size_that_cannot_be_read_is_an_error() -> None:
@@ -148,8 +148,8 @@ def test_a_size_that_cannot_be_read_is_an_error() -> None:
         return chain(("x", dims["n"]), ("y", 8))
 
     with pytest.raises(MemplanError, match="no such size"):
-        mp.envelope(Program(make), {"n": "1:300"})
-    assert mp.envelope(Program(make), {"n": "1:122,124:300"}).status is mp.Status.OPTIMAL
+        envelope(Program(make), {"n": "1:300"})
+    assert envelope(Program(make), {"n": "1:122,124:300"}).status is mp.Status.OPTIMAL
 
 
 class TestTorch:
@@ -183,7 +183,7 @@ class TestTorch:
         where = (f"{sizes[0]}*{sizes[2]}<=80",)
         runs, asked = read_all(path, dims, where)
         assert runs < 4
-        found = mp.envelope(path, dims, where)
+        found = envelope(path, dims, where)
         assert (found.status, found.premise, len(found)) == (mp.Status.OPTIMAL, "", len(asked))
         for row in range(0, len(asked), 5):
             each = asked.sizes(row)
@@ -203,10 +203,10 @@ class TestTorch:
         name = next(str(key) for key in program.range_constraints if "*" not in str(key))
         path = tmp_path / "even.pt2"
         torch.export.save(program, path)
-        found = mp.envelope(path, {name: "2:100"})
+        found = envelope(path, {name: "2:100"})
         assert (found.status, found.premise) == (mp.Status.OPTIMAL, "")
         with pytest.raises(MemplanError, match="exported for"):
-            mp.envelope(path, {name: "2:101"})
+            envelope(path, {name: "2:101"})
 
 
 def make_network(onnx: Any, path: Path) -> None:
@@ -252,7 +252,7 @@ class TestOnnx:
         make_network(onnx, path)
         runs, _ = read_all(path, {"batch": "1:3", "high": "4:40"})
         assert runs < 8
-        found = mp.envelope(path, {"batch": "1:16", "high": "5:200"})
+        found = envelope(path, {"batch": "1:16", "high": "5:200"})
         assert (found.status, found.premise) == (mp.Status.OPTIMAL, "")
         assert (
             found.peak_at(batch=3, high=77)
@@ -267,7 +267,7 @@ class TestOnnx:
         path = tmp_path / "net.onnx"
         make_network(onnx, path)
         monkeypatch.setitem(TABLE, "MaxPool", replace(TABLE["MaxPool"], formula=""))
-        found = mp.envelope(path, {"batch": "1:16", "high": "5:200"})
+        found = envelope(path, {"batch": "1:16", "high": "5:200"})
         assert "sizes that were not read" in found.premise
 
     def test_a_rule_that_is_wrong_is_noticed(
@@ -277,7 +277,7 @@ class TestOnnx:
         onnx = pytest.importorskip("onnx")
         path = tmp_path / "net.onnx"
         make_network(onnx, path)
-        assert not mp.envelope(path, {"batch": "1:16", "high": "5:200"}).premise
+        assert not envelope(path, {"batch": "1:16", "high": "5:200"}).premise
 
         def other(call: Any) -> Any:
             first, *rest = sizes_formulas._pool(call)
@@ -285,7 +285,7 @@ class TestOnnx:
 
         monkeypatch.setitem(sizes_formulas._RULES, "another pool", other)
         monkeypatch.setitem(TABLE, "MaxPool", replace(TABLE["MaxPool"], formula="another pool"))
-        assert mp.envelope(path, {"batch": "1:16", "high": "5:200"}).premise
+        assert envelope(path, {"batch": "1:16", "high": "5:200"}).premise
 
     def test_what_has_no_names(self, tmp_path: Path) -> None:
         """Tests a nameless dimension, and a model that chooses between branches."""
@@ -296,7 +296,7 @@ class TestOnnx:
         graph = make.make_graph([make.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
         path = tmp_path / "g.onnx"
         onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)]), path)
-        assert mp.envelope(path, {"x:0": "1:99"}).status is mp.Status.OPTIMAL
+        assert envelope(path, {"x:0": "1:99"}).status is mp.Status.OPTIMAL
         bodies = {}
         for name in ("then_branch", "else_branch"):
             made = make.make_tensor_value_info(name, floats, None)
@@ -305,4 +305,4 @@ class TestOnnx:
         c = make.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
         graph = make.make_graph([make.make_node("If", ["c"], ["y"], **bodies)], "g", [x, c], [y])
         onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)]), path)
-        assert mp.envelope(path, {"x:0": "1:99"}).premise
+        assert envelope(path, {"x:0": "1:99"}).premise

@@ -305,4 +305,4 @@ def test_a_program_that_fits_nowhere_is_named() -> None:
     buffers = [mp.Buffer("a", 0, 2, 6), mp.Buffer("b", 0, 2, 4, pin=4)]
     pinned = mp.Problem(buffers, groups=[["a", "b"]])
     with pytest.raises(mp.InfeasibleError, match="two has no plan by itself: it is proved of"):
-        mp.plan_together([mp.Problem([mp.Buffer("x", 0, 1, 1)]), pinned], names=["one", "two"])
+        plan_together([mp.Problem([mp.Buffer("x", 0, 1, 1)]), pinned], names=["one", "two"])

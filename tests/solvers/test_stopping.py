@@ -22,9 +22,14 @@ from memplan.cli import main
 from memplan.levers.pipeline import Plain, arrange
 from memplan.levers.rewrite import recompute, reorder
 from memplan.levers.rewrite.again import NoRunsError
+from memplan.machine.apart import plan_apart
+from memplan.machine.blocks import plan_blocks
+from memplan.machine.memories import assign
 from memplan.problem.plan import Plan
 from memplan.programs.sources import of_graph
 from memplan.runtimes.fitting import fit_memories
+from memplan.scenarios.envelope import envelope
+from memplan.scenarios.together import plan_together
 from memplan.solvers.stopping import is_stopped, stoppable
 
 MEMORIES = (mp.Memory("sram", 400), mp.Memory("psram", None, 10, 10))
@@ -40,7 +45,7 @@ PAIRS = {
 
 def check_apart(**given: Any) -> mp.Apart:
     """Return a plan with penalties, which the referee accepts."""
-    found = mp.plan_apart(PROBLEM, PAIRS, capacity=PROBLEM.max_load + 64)
+    found = plan_apart(PROBLEM, PAIRS, capacity=PROBLEM.max_load + 64)
     found.verify()
     return found
 
@@ -60,14 +65,12 @@ def _with_capacity(loaded: mp.Loaded) -> mp.Loaded:
 
 STEP = training_step()
 QUESTIONS: dict[str, Callable[[], Any]] = {
-    "assign": lambda: mp.assign(of_graph(STEP), MEMORIES),
-    "residency": lambda: mp.assign(of_graph(STEP), MEMORIES, residency=True),
-    "blocks": lambda: mp.plan_blocks(PROBLEM, 100),
-    "together": lambda: mp.plan_together(
-        [of_graph(STEP), PROBLEM], names=["a", "b"], in_place=True
-    ),
+    "assign": lambda: assign(of_graph(STEP), MEMORIES),
+    "residency": lambda: assign(of_graph(STEP), MEMORIES, residency=True),
+    "blocks": lambda: plan_blocks(PROBLEM, 100),
+    "together": lambda: plan_together([of_graph(STEP), PROBLEM], names=["a", "b"], in_place=True),
     "apart": check_apart,
-    "envelope": lambda: mp.envelope(size_of, {"batch": range(1, 9)}),
+    "envelope": lambda: envelope(size_of, {"batch": range(1, 9)}),
     "arrange": lambda: arrange(Plain(of_graph(STEP)), in_place=True, order=True, bands=True),
     "fit": lambda: fit_memories(of_graph(STEP), MEMORIES, {}),
     "tradeoff": lambda: mp.tradeoff(STEP, points=2),
@@ -182,15 +185,15 @@ def test_another_thread_is_not_stopped() -> None:
 
     def ask() -> None:
         with ctrl_c(1, interrupt):
-            found.append(mp.plan_blocks(PROBLEM, 100))
-        found.append(mp.plan_blocks(PROBLEM, 100))
+            found.append(plan_blocks(PROBLEM, 100))
+        found.append(plan_blocks(PROBLEM, 100))
 
     with stoppable() as stop:
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join()
         assert not stop.is_set
-        found.append(mp.plan_blocks(PROBLEM, 100))
+        found.append(plan_blocks(PROBLEM, 100))
     assert [each.interrupted for each in found] == [True, False, False]
 
 

@@ -58,7 +58,7 @@ def least_moved(
     may: Sequence[Sequence[int]],
     touches: Sequence[Sequence[Touch]],
 ) -> int | None:
-    """Return the least cost if buffers may move between their accesses; see `memplan.assign`.
+    """Return the least cost if buffers may move between accesses; see `memplan.assign`.
 
     The home of a buffer that moves is a memory with room for all that may lie there, each of which
     is below its end alone.

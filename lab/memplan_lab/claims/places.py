@@ -9,6 +9,9 @@ from math import floor, lcm
 
 import memplan as mp
 from memplan.base.errors import InfeasibleError, MemplanError, NoPlanError, ProblemError
+from memplan.machine.apart import plan_apart
+from memplan.machine.blocks import plan_blocks
+from memplan.machine.memories import assign
 from memplan.programs.graph import Graph, Kind, Operator, Tensor
 from memplan.programs.sources import of_graph
 from memplan_lab.claims.choosing import (
@@ -95,7 +98,7 @@ def ask_assign(rng: random.Random) -> bool:
         if other not in case.find_group(one):
             apart.append((one, other))
     try:
-        found: mp.Assigned | MemplanError = mp.assign(
+        found: mp.Assigned | MemplanError = assign(
             problem,
             memories,
             {str(row): both for row, both in enumerate(touched)},
@@ -144,9 +147,9 @@ def ask_residency(rng: random.Random) -> bool:
     may = _draw_allowed(rng, case, len(memories), 0.1)
     may = [there if roomy & {*there} else [*range(len(memories))] for there in may]
     allowed = {str(row): [memories[at].name for at in there] for row, there in enumerate(may)}
-    found = mp.assign(problem, memories, accesses, allowed=allowed, residency=True)
+    found = assign(problem, memories, accesses, allowed=allowed, residency=True)
     if found.stretches:
-        still = mp.assign(problem, memories, accesses, allowed=allowed)
+        still = assign(problem, memories, accesses, allowed=allowed)
         must(still.traffic > found.traffic, f"{found!r} moves what may stay")
     return _settle(found, least_moved(case, places, may, touches), unit)
 
@@ -190,7 +193,7 @@ def ask_weights(rng: random.Random) -> bool:
     places, unit = _measure(memories)
     kinds = ("constant", "variable", "input", "output", "intermediate")
     types = {each.type for each in operators}
-    found = mp.assign(
+    found = assign(
         of_graph(graph, include=kinds),
         memories,
         reads={type_: times for type_, times in factor.items() if type_ in types},
@@ -214,7 +217,7 @@ def ask_blocks(rng: random.Random) -> bool:
         problem = problem.with_capacity(max(1, true[1] - rng.randint(0, 2)))
     capacity = problem.capacity
     try:
-        found = mp.plan_blocks(problem, limit)
+        found = plan_blocks(problem, limit)
     except InfeasibleError as error:
         is_within = least is not None and (capacity is None or least <= capacity)
         must(not is_within, f"{error}, but {ways} are possible")
@@ -252,7 +255,7 @@ def ask_penalties(rng: random.Random) -> bool:
             is_tied = other in case.find_group(one)
             if not is_together and not is_tied and rng.random() < 0.7 and len(pairs) < 7:
                 pairs[one, other] = rng.randint(0, 5)
-    found = mp.plan_apart(
+    found = plan_apart(
         case.problem(capacity),
         {(str(one), str(other)): cost for (one, other), cost in pairs.items()},
     )

@@ -7,8 +7,12 @@ from dataclasses import replace
 
 import memplan as mp
 from memplan.base.errors import InfeasibleError, NoPlanError, ProblemError
+from memplan.levers.rewrite import recompute, reorder
 from memplan.levers.rewrite.again import NoRunsError
+from memplan.levers.rewrite.waits import plan_waits
 from memplan.programs.sources import of_graph
+from memplan.scenarios.envelope import envelope
+from memplan.scenarios.together import plan_together
 from memplan_lab.claims.choosing import least_apart
 from memplan_lab.claims.comparing import compare, must
 from memplan_lab.claims.drawing import draw_case, draw_steps, draw_ties
@@ -64,7 +68,7 @@ def ask_together(rng: random.Random) -> bool:
     assert true is not None
     capacity = max(1, true + rng.randint(-2, 1)) if rng.random() < 0.3 else None
     try:
-        found = mp.plan_together(
+        found = plan_together(
             [case.problem() for case in cases],
             names=list(names),
             keep=[f"{names[number]}:{row}" for number, row in keep],
@@ -98,7 +102,7 @@ def ask_envelope(rng: random.Random) -> bool:
         )
         return replace(base, items=tuple(items))
 
-    found = mp.envelope(lambda d: grow(d).problem(), {"d": range(1, most + 1)})
+    found = envelope(lambda d: grow(d).problem(), {"d": range(1, most + 1)})
     is_tight = True
     for d in range(1, most + 1):
         case = grow(d)
@@ -122,7 +126,7 @@ def ask_envelope(rng: random.Random) -> bool:
 def ask_order(rng: random.Random) -> bool:
     """Ask for the order of operators with the least load."""
     program = draw_steps(rng, 7)
-    found = mp.reorder(program.graph())
+    found = reorder(program.graph())
     return compare(found, found.peak, found.bound, found.status, least_load(program))
 
 
@@ -131,10 +135,10 @@ def ask_recompute(rng: random.Random) -> bool:
     program = draw_steps(rng, 5)
     graph = program.graph()
     costs = [rng.randint(0, 5) for _ in program.steps]
-    capacity = max(1, mp.reorder(graph).given_peak - rng.randint(0, 8))
+    capacity = max(1, reorder(graph).given_peak - rng.randint(0, 8))
     true = least_extra(program, capacity, costs)
     try:
-        found = mp.recompute(
+        found = recompute(
             graph, capacity, costs={f"o{at}": cost * 1e-12 for at, cost in enumerate(costs)}
         )
     except NoRunsError as error:
@@ -156,7 +160,7 @@ def ask_waits(rng: random.Random) -> bool:
     least = find_least(case, MOST)
     assert least is not None
     capacity = max(1, least + rng.randint(-1, 4))
-    found = mp.plan_waits(of_graph(program.graph()), capacity=capacity).apart
+    found = plan_waits(of_graph(program.graph()), capacity=capacity).apart
     true = least_apart(case, capacity, penalties)
     cost = found.cost if found.plan.has_offsets else None
     return compare(found, cost, found.bound, found.status, None if true is None else true[0])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from memplan import Arranged, Memory, arrange
+from memplan import Arranged, Memory, plan
 from memplan.base.errors import GraphError, MemplanError, quoted, shown
 from memplan.base.extras import require
 from memplan.extensions.executorch.pools import (
@@ -81,8 +81,9 @@ def planner(
         raise MemplanError("with memories, the solver and its options cannot be chosen")
 
     def search(memory: Writer) -> Arranged:
-        found = arrange(memory, timeout=timeout, nodes=nodes, solver=solver, **options)
-        return found.require_whole()
+        asked = {"timeout": timeout, "nodes": nodes, "solver": solver, **options}
+        answer = plan(memory.open().loaded, writers=[memory], **asked)
+        return answer.find(Arranged).require_whole()
 
     unit = alignment or 1
     search(Plain(of_problem(Problem(()))))  # it rejects bad arguments before a model is exported

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from memplan import Arranged, Memory, assign
+from memplan import Arranged, Assigned, Memory, assign
 from memplan.base.errors import GraphError, quoted
 from memplan.levers.writers import Plain, Writer
 from memplan.problem import Problem
@@ -105,11 +105,11 @@ def plan_memories(
     """Plan every memory that has tensors by itself, and banks together.
 
     The tensors are distinct, and are realigned; their names are distinct too, and become the ids of
-    the buffers. `arrange` is `memplan.arrange` with its budget. All in bytes: `alignment`
-    is that of every offset and size, `unit` a further one of every offset, except for tensors
-    inside others; `taken` has by `mem_id` what no tensor may use at the bottom; `padding` is added
-    at the end of every memory with tensors, for kernels that read beyond one. Regions are placed
-    like tensors. Without banks, tensors without a memory lie in the default one.
+    the buffers. `arrange` is `memplan.levers.pipeline.arrange` with its budget. All in bytes:
+    `alignment` is that of every offset and size, `unit` a further one of every offset, except for
+    tensors inside others; `taken` has by `mem_id` what no tensor may use at the bottom; `padding`
+    is added at the end of every memory with tensors, for kernels that read beyond one. Regions are
+    placed like tensors. Without banks, tensors without a memory lie in the default one.
 
     A `GraphError` says that a tensor has no lifetime or no legal memory, or is a view of one that
     cannot hold it; a `PlanError`, that there is no plan within the budget, or that banks are too
@@ -221,7 +221,7 @@ def _assign_rows(
         replace(each, capacity=None if each.capacity is None else max(1, each.capacity - padding))
         for each in banks.memories.values()
     ]
-    found = assign(
+    answer = assign(
         problem,
         memories,
         {each.name: _count_of(each.what, accesses) for each in rows},
@@ -233,10 +233,10 @@ def _assign_rows(
         timeout=banks.timeout,
         nodes=banks.nodes,
     )
-    if found.interrupted:
+    if answer.interrupted:
         raise KeyboardInterrupt  # the file is not written with what is not the answer
     what_is = {each.name: each.what for each in rows}
-    plans = dict(zip(banks.memories, found.plans, strict=True))
+    plans = dict(zip(banks.memories, answer.find(Assigned).plans, strict=True))
     offsets = {
         (what_is[id], mem_id): plan.offset(id) for mem_id, plan in plans.items() for id in plan.ids
     }

@@ -8,10 +8,17 @@ from memplan.answer import Step
 from memplan.base.drawing import Reported
 from memplan.base.errors import CapacityError, MemplanError
 from memplan.base.notes import Note
-from memplan.levers.rewrite import Recomputed, Reordered, find_floor
+from memplan.levers.rewrite import (
+    Recomputed,
+    Reordered,
+    find_floor,
+    verify_order,
+    verify_recompute,
+)
 from memplan.levers.rewrite.bands import Cut, Frontier, Point
 from memplan.levers.writers import Comparison, Variant, Written, graph_of
 from memplan.problem.plan import Plan
+from memplan.referee import verify
 from memplan.solvers.planning import Planned, PlanningInterrupted
 
 __all__ = ["Arranged", "Draft"]
@@ -25,6 +32,7 @@ class Draft:
     planned: Planned
     written: Written
     point: Point | None = None
+    steps: tuple[Step, ...] = ()  # what the levers did
     extra: float = 0.0
 
     @property
@@ -101,6 +109,21 @@ class Arranged(Reported):
         if self.interrupted:
             raise PlanningInterrupted(self.planned)
         return self
+
+    def verify(self) -> None:
+        """Check the plan, the order of operators and the re-runs with the referee again.
+
+        Raises
+        ------
+        PlanError
+            If one does not hold, or does not have the bounds that it claims.
+        """
+        if self.plan.has_offsets:
+            verify(self.planned.problem, self.plan)
+        if self.order is not None:
+            verify_order(self.order.given, self.order)
+        if self.again is not None:
+            verify_recompute(self.again.given, self.again)
 
     @property
     def planned(self) -> Planned:

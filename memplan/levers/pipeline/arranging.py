@@ -50,11 +50,11 @@ def arrange(
     in_place
         Whether operators may write over inputs that are not needed any more.
     order
-        Whether operators may run in another order; see `memplan.reorder`.
+        Whether operators may run in another order; see `memplan.levers.rewrite.reorder`.
     again
         Whether operators may run again, where the program does not fit otherwise; see
-        `memplan.recompute`. Nothing is done without a capacity. If bands fit too, the
-        smaller share of more work decides.
+        `memplan.levers.rewrite.recompute`. Nothing is done without a capacity. If bands fit too,
+        the smaller share of more work decides.
     bands
         Whether large pictures may be computed in bands, which repeat some work.
     max_extra
@@ -71,7 +71,7 @@ def arrange(
         Whether bands are left out whose outputs differ in any bit from those of the program: some
         kernels add up in another order in pictures of another size, and other bands may not differ.
     pure
-        See `memplan.reorder`.
+        See `memplan.levers.rewrite.reorder`.
     timeout
         In seconds, for all searches together: half of what is left for the search of an order, and
         equal parts of the rest for each plan that may have to be made.
@@ -83,8 +83,8 @@ def arrange(
     Raises
     ------
     GraphError, MemplanError
-        As `memplan.plan_model` and `memplan.reorder`; if there is no plan within the budget, or the
-        writer refuses the program.
+        As `memplan.plan_model` and `memplan.levers.rewrite.reorder`; if there is no plan within the
+        budget, or the writer refuses the program.
     KeyboardInterrupt
         On Ctrl-C before there is a plan; after that, the best program so far is returned.
     """

@@ -109,7 +109,7 @@ class Run:
         in_place: bool | None = None,
         point: Point | None = None,
         nodes: int | None = None,
-        extra: float = 0.0,
+        steps: tuple[Step, ...] = (),
     ) -> Draft:
         """Plan a program and write it; results may be written over inputs if they may at all."""
         in_place = self._aim.in_place if in_place is None else in_place
@@ -129,7 +129,8 @@ class Run:
                 )
         else:
             planned = _take_load(variant.loaded, in_place=in_place)
-        draft = Draft(variant, planned, self._writer.write(variant, planned), point, extra)
+        written, extra = self._writer.write(variant, planned), sum((s.extra for s in steps), 0.0)
+        draft = Draft(variant, planned, written, point, steps, extra)
         self.drafts.append(draft)
         return draft
 
@@ -161,11 +162,11 @@ class Run:
 
     def reorder(self) -> None:
         """Plan the program in the order with the least load."""
-        found = self.find_order()
+        found, step = self.find_order(), self._order
+        assert step is not None
         if found.moved or _moves_inside(found) or self._writer.keeps_order:
-            self._draft(self._writer.put(self._given, found), parts=2)
-        assert self._order is not None
-        self.note("order", self._order.words)
+            self._draft(self._writer.put(self._given, found), parts=2, steps=(step,))
+        self.note("order", step.words)
 
     def run_again(self) -> None:
         """Plan the program with re-runs that cost least."""
@@ -193,7 +194,7 @@ class Run:
                 if step.extra > aim.max_extra + 1e-12:
                     break
                 again = self._writer.put(self._given, step.change)
-                self._draft(again, parts=2, extra=step.extra)
+                self._draft(again, parts=2, steps=(step,))
                 made = step
         except NoRunsError as error:
             self.limits.append(error.limits)
@@ -263,7 +264,8 @@ class Run:
         assert self._frontier is not None
         step = _BANDS.make_step(self._frontier, point)
         variant, parts = self._writer.put(plain.variant, step.change), self._writer.trials
-        return self._draft(variant, parts=parts, point=point, nodes=nodes, extra=step.extra)
+        steps = (*plain.steps, step)
+        return self._draft(variant, parts=parts, point=point, nodes=nodes, steps=steps)
 
     def _list_points(self, beside: int, arena: int) -> tuple[list[Point], list[Point]]:
         """Return the bands to try, the most promising first, and those to try if outputs differ."""

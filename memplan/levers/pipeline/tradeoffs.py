@@ -172,11 +172,12 @@ def tradeoff(
     in_place
         Whether operators may write over inputs that are not needed any more.
     costs, spill
-        See `memplan.recompute`. A part of an operator takes its share of the operator's time.
+        See `memplan.levers.rewrite.recompute`. A part of an operator takes its share of the
+        operator's time.
     points
         How many capacities are tried, at equal distances.
     pure
-        See `memplan.reorder`.
+        See `memplan.levers.rewrite.reorder`.
     timeout
         In seconds, for all searches together.
     nodes
@@ -186,7 +187,7 @@ def tradeoff(
     Raises
     ------
     GraphError, FormatError, MemplanError
-        As `memplan.load`, `memplan.reorder` and `memplan.recompute`.
+        As `memplan.load`, `memplan.levers.rewrite.reorder` and `memplan.levers.rewrite.recompute`.
 
     Examples
     --------

@@ -151,8 +151,8 @@ def reorder(
 
     Examples
     --------
-    >>> import memplan as mp
-    >>> found = mp.reorder("examples/models/residual.graph.json")
+    >>> from memplan.levers.rewrite import reorder
+    >>> found = reorder("examples/models/residual.graph.json")
     >>> found.given_peak, found.peak, str(found.status)
     (73728, 73728, 'optimal')
     """

@@ -80,7 +80,7 @@ def plan_waits(
     model
         A file of a program on streams, or what `memplan.load` returns for it.
     capacity, timeout, nodes, seed
-        As for `memplan.plan_apart`.
+        As for `memplan.machine.apart.plan_apart`.
 
     Returns
     -------

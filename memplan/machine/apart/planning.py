@@ -59,9 +59,10 @@ def plan_apart(
     Examples
     --------
     >>> import memplan as mp
+    >>> from memplan.machine.apart import plan_apart
     >>> buffers = [mp.Buffer("a", 0, 1, 8), mp.Buffer("b", 1, 2, 8), mp.Buffer("c", 2, 3, 8)]
     >>> prices = {("a", "b"): 5, ("b", "c"): 5, ("a", "c"): 2}
-    >>> found = mp.plan_apart(mp.Problem(buffers), prices, capacity=16)
+    >>> found = plan_apart(mp.Problem(buffers), prices, capacity=16)
     >>> found.cost, found.met, str(found.status)
     (2, (('a', 'c'),), 'optimal')
     """

@@ -162,8 +162,9 @@ def plan_blocks(
     Examples
     --------
     >>> import memplan as mp
+    >>> from memplan.machine.blocks import plan_blocks
     >>> three = mp.Problem([mp.Buffer(id, 0, 1, 40) for id in "abc"])
-    >>> found = mp.plan_blocks(three, 100)
+    >>> found = plan_blocks(three, 100)
     >>> found.count, found.total, str(found.status), [plan.peak for plan in found.plans]
     (2, 120, 'optimal', [80, 40])
     """

@@ -26,6 +26,7 @@ __all__ = [
     "Times",
     "find_accesses",
     "find_kept",
+    "is_timed",
     "list_accesses",
     "multiply",
     "sum_bytes",
@@ -82,8 +83,6 @@ def list_accesses(
     loaded: Loaded,
     accesses: Mapping[str, Given] | None = None,
     reads: Mapping[str, Times | Sequence[Times]] | None = None,
-    *,
-    may_move: Sequence[bool] | None = None,
 ) -> list[tuple[Access, ...]]:
     """Return the accesses to each row, by time.
 
@@ -96,14 +95,13 @@ def list_accesses(
         the program says; or a list with the same for each time. Without a program, each buffer is
         written when it begins, and read when it ends.
     reads
-        By type of operators: how often they read all bytes of their inputs; see `memplan.assign`.
-    may_move
-        Which rows need times.
+        By type of operators: how often they read all bytes of their inputs; see
+        `memplan.machine.memories.assign`.
 
     Raises
     ------
     MemplanError
-        If a time is missing, occurs twice, or is not within the lifetime; for a number that is none
+        If a time occurs twice, or is not within the lifetime; for a number that is none
         or out of range, or a type that no operator has.
     """
     problem, counts = loaded.problem, check_reads(reads)
@@ -118,11 +116,7 @@ def list_accesses(
     for id, given in (accesses or {}).items():
         row, label = problem.index(id), quoted(id)
         start, end, size = (int(c[row]) for c in (problem.start, problem.end, problem.size))
-        if not _is_timed(given):
-            if may_move is not None and may_move[row]:
-                raise MemplanError(
-                    f"{label} may move, so its accesses need times: a list of (time, reads, writes)"
-                )
+        if not is_timed(given):
             read, written = _check_times(problem, row, given)
             found[row] = (Access(start, multiply(size, read), multiply(size, written)),)
             continue
@@ -140,7 +134,8 @@ def list_accesses(
     return found
 
 
-def _is_timed(given: Any) -> bool:
+def is_timed(given: Any) -> bool:
+    """Return whether the accesses of a buffer are a list with the time of each."""
     return _is_row(given) and all(_is_row(each) and len(each) == 3 for each in given)
 
 

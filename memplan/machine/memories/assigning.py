@@ -26,7 +26,7 @@ from memplan.machine.memories.memory import (
     check_places,
     with_whole_costs,
 )
-from memplan.machine.memories.moves import can_move
+from memplan.machine.memories.moves import can_move, require_times
 from memplan.machine.memories.question import Question
 from memplan.machine.memories.search import Found, find_assignment
 from memplan.problem import Asked, Problem
@@ -97,20 +97,22 @@ def assign(
     Examples
     --------
     >>> import memplan as mp
+    >>> from memplan.machine.memories import assign
     >>> buffers = [mp.Buffer("a", 0, 4, 6), mp.Buffer("b", 0, 4, 5), mp.Buffer("c", 0, 4, 5)]
     >>> fast, slow = mp.Memory("sram", 10), mp.Memory("psram", read=8, write=8)
-    >>> found = mp.assign(mp.Problem(buffers), [fast, slow])
+    >>> found = assign(mp.Problem(buffers), [fast, slow])
     >>> found.memory_of("a"), found.memory_of("b"), found.traffic, str(found.status)
     ('psram', 'sram', 116, 'optimal')
     """
     loaded = load_model(model)
     problem = loaded.problem.with_capacity(None)
-    may_move, kept = can_move(problem), find_kept(loaded)
-    moves = [residency and may and not is_kept for may, is_kept in zip(may_move, kept, strict=True)]
+    kept = find_kept(loaded)
+    if residency:
+        require_times(problem, kept, accesses or {})
     found = place(
         problem,
         memories,
-        list_accesses(loaded, accesses, reads, may_move=moves),
+        list_accesses(loaded, accesses, reads),
         kept,
         allowed=allowed,
         apart=apart,

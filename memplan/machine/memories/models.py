@@ -20,7 +20,8 @@ def assign_layouts(
 ) -> Assigned:
     """Assign each layout of a program (`solvers.planning.layouts`); return what costs least.
 
-    What is refused, and how, is as in `memplan.assign` for the layout without writes over inputs.
+    What is refused, and how, is as in `memplan.machine.memories.assign` for the layout without
+    writes over inputs.
     """
     found: list[Assigned] = []
     failed: list[PlanError] = []

@@ -10,17 +10,18 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from memplan.machine.memories.accesses import Access
+from memplan.base.errors import MemplanError, quoted
+from memplan.machine.memories.accesses import Access, Given, is_timed
 from memplan.machine.memories.memory import Memory
 from memplan.problem import Problem
 from memplan.problem.columns import NONE
 
-__all__ = ["Run", "can_move", "list_runs", "most_saved"]
+__all__ = ["Run", "can_move", "list_runs", "most_saved", "require_times"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,18 @@ def can_move(problem: Problem) -> list[bool]:
     stays[problem.conflicts.pairs().ravel()] = True
     found: list[bool] = (~stays & (problem.size > 0)).tolist()
     return found
+
+
+def require_times(problem: Problem, kept: Sequence[bool], accesses: Mapping[str, Given]) -> None:
+    """Refuse accesses without times of buffers that may move."""
+    may_move = can_move(problem)
+    for id, given in accesses.items():
+        row = problem.index(id)
+        if may_move[row] and not kept[row] and not is_timed(given):
+            raise MemplanError(
+                f"{quoted(id)} may move, so its accesses need times: a list of (time, reads, "
+                "writes)"
+            )
 
 
 def list_runs(

@@ -78,10 +78,11 @@ def pack_most_valuable(
 ) -> Selection:
     """Choose the buffers with the greatest benefit together that fit within a capacity.
 
-    It is the choice of `memplan.assign` between this memory and one without a limit. Where that is
-    not proved to be the best, buffers are also chosen by falling benefit for each byte and unit of
-    time, as in compilers. Then rejected buffers replace others with less benefit, if a repair or
-    the exact search finds room, and the choice is repeated for random stretches of time.
+    It is the choice of `memplan.machine.memories.assign` between this memory and one without a
+    limit. Where that is not proved to be the best, buffers are also chosen by falling benefit for
+    each byte and unit of time, as in compilers. Then rejected buffers replace others with less
+    benefit, if a repair or the exact search finds room, and the choice is repeated for random
+    stretches of time.
 
     Parameters
     ----------

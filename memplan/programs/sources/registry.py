@@ -25,6 +25,7 @@ __all__ = [
     "find_others",
     "find_source",
     "find_writer",
+    "import_fitting",
     "import_runtime",
     "list_sources",
 ]
@@ -176,6 +177,11 @@ def find_source(name: str) -> Any:
 def import_runtime(name: str, module: str) -> Any:
     """Return a module of a format's own runtime, which is not loaded before it is asked."""
     return import_module(f"{find_format(name).runtime}.{module}")
+
+
+def import_fitting() -> Any:
+    """Return the module that makes programs of any format fit, with the writers of all runtimes."""
+    return import_module("memplan.runtimes.fitting")
 
 
 def find_writer(suffix: str) -> Callable[..., Any] | None:

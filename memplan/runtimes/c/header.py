@@ -75,7 +75,7 @@ def write_header(
         constant; otherwise every buffer does.
     plan
         Offsets in bytes from the beginning of the arena; or plans in several memories, as
-        `memplan.assign` makes them of `loaded`.
+        `memplan.machine.memories.assign` makes them of `loaded`.
     name
         The prefix of all names in the header: `NET_` and `net_` for "net". Characters that C does
         not allow are replaced. By default it is the name of the graph, or "plan".

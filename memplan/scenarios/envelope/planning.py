@@ -247,9 +247,10 @@ def envelope(
     Examples
     --------
     >>> import memplan as mp
+    >>> from memplan.scenarios.envelope import envelope
     >>> def program(batch):
     ...     return mp.Problem([mp.Buffer("x", 0, 2, 8 * batch), mp.Buffer("y", 1, 3, 100)])
-    >>> found = mp.envelope(program, {"batch": range(1, 65)})
+    >>> found = envelope(program, {"batch": range(1, 65)})
     >>> found.peak_at(batch=3), found.bound_at(batch=3), str(found.status)
     (124, 124, 'optimal')
     >>> found.plan.peak

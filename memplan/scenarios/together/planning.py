@@ -152,9 +152,10 @@ def plan_together(
     Examples
     --------
     >>> import memplan as mp
+    >>> from memplan.scenarios.together import plan_together
     >>> one = mp.Problem([mp.Buffer("a", 0, 2, 60), mp.Buffer("result", 1, 3, 8)])
     >>> two = mp.Problem([mp.Buffer("b", 0, 1, 64), mp.Buffer("answer", 1, 2, 8)])
-    >>> found = mp.plan_together([one, two], names=["one", "two"], keep=["result", "answer"])
+    >>> found = plan_together([one, two], names=["one", "two"], keep=["result", "answer"])
     >>> found.peak, found.by_hand, str(found.plan.status)
     (76, 84, 'optimal')
     """

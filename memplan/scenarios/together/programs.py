@@ -63,7 +63,7 @@ def check_names(names: Sequence[str], programs: int) -> tuple[str, ...]:
 
 
 def keep_tensors(programs: Sequence[Program], keep: Iterable[str]) -> list[Program]:
-    """Return the programs with what they keep, as `memplan.plan_together` is asked."""
+    """Return the programs with what they keep, as `plan_together` is asked."""
     found = list(programs)
     for text in keep:
         for at, rows, states in _find_kept(programs, text):

@@ -13,7 +13,7 @@ from compilers import require_compiler
 from tflite_models import for_each_model
 
 import memplan as mp
-from memplan.machine.memories import Memory
+from memplan.machine.memories import Memory, assign
 from memplan.problem import Buffer, Problem, Reserved
 from memplan.problem.plan import Plan
 from memplan.programs.sources import Loaded, load
@@ -90,7 +90,7 @@ def test_edges_in_memories(tmp_path: Path, standard: str) -> None:
         Memory("0", read=90, write=90, alignment=64),
         Memory("unused", read=99, write=99),
     ]
-    found = mp.assign(problem, memories)
+    found = assign(problem, memories)
     assert not found.plans[-1].peak
     assert sum(bool(plan.peak) for plan in found.plans) > 3
     header = write_header(Loaded(problem, "csv", len(problem)), found, name="plan")
@@ -139,7 +139,7 @@ def require_model(folder: Path, loaded: Loaded) -> None:
     require_whole(folder, Loaded(problem, "csv", len(problem)), plan)
     assert plan.peak is not None
     fast = Memory("fast", plan.peak // 2)
-    found = mp.assign(problem, [fast, Memory("slow", read=10, write=10)], nodes=200)
+    found = assign(problem, [fast, Memory("slow", read=10, write=10)], nodes=200)
     require_whole(folder, Loaded(problem, "csv", len(problem)), found)
     header = write_header(loaded, plan, name="plan")
     table = run_table(folder, header, "-DONLY_LIST")

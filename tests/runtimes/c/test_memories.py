@@ -16,7 +16,7 @@ from memories_in_c import draw_program, run_header
 
 import memplan as mp
 from memplan.base.errors import PlanError
-from memplan.machine.memories import Memory
+from memplan.machine.memories import Memory, assign
 from memplan.machine.memories.copies import Copy, list_copies
 from memplan.problem.plan import Plan
 from memplan.programs.graph import Block, Graph
@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not COMPILERS, reason="needs 
 def test_a_program_runs_in_two_memories(tmp_path: Path, compiler: str, standard: str) -> None:
     """Tests bits, and that what operators touch in each memory costs what was planned."""
     graph = draw_program(Random(standard), 24)
-    found = mp.assign(of_graph(graph), MEMORIES)
+    found = assign(of_graph(graph), MEMORIES)
     assert all(plan.ids for plan in found.plans)
     assert found.loaded is not None
     header = write_header(found.loaded, found, name="net")
@@ -101,7 +101,7 @@ def _move_buffers() -> tuple[Graph, mp.Assigned, str]:
     """
     for seed in range(100):
         graph = draw_program(Random(seed), 24, is_long=True)
-        found = mp.assign(of_graph(graph), MEMORIES, residency=True, nodes=300)
+        found = assign(of_graph(graph), MEMORIES, residency=True, nodes=300)
         copies = list_copies(found)
         kinds = {(each.stores, each.done > each.start) for each in copies}
         if len(kinds) == 4 and any(_follow(found, *two) for two in product(copies, copies)):
@@ -140,7 +140,7 @@ def test_what_a_header_of_moves_refuses(tmp_path: Path) -> None:
     operators = list(graph.operators)
     operators[0] = replace(operators[0], blocks=(Block("then", ()),))
     loaded = of_graph(replace(graph, operators=tuple(operators)))
-    found = mp.assign(loaded, MEMORIES, residency=True, nodes=1000)
+    found = assign(loaded, MEMORIES, residency=True, nodes=1000)
     assert found.stretches
     with pytest.raises(PlanError, match="no fixed steps"):
         write_header(loaded, found)
@@ -149,7 +149,7 @@ def test_what_a_header_of_moves_refuses(tmp_path: Path) -> None:
 def test_arrays_are_in_sections(tmp_path: Path) -> None:
     """Tests the names of sections, that a user may name others, and the assertions."""
     graph = draw_program(Random(3), 12)
-    found = mp.assign(of_graph(graph), MEMORIES)
+    found = assign(of_graph(graph), MEMORIES)
     assert found.loaded is not None
     header = write_header(found.loaded, found, name="net")
     assert "#define NET_MEMORY_ALIGNMENT_psram 32u" in header
@@ -173,7 +173,7 @@ def test_arrays_are_in_sections(tmp_path: Path) -> None:
 def test_a_plan_that_is_wrong_is_refused() -> None:
     """Tests that the referee is asked before a header is written."""
     loaded = of_graph(draw_program(Random(4), 6))
-    found = mp.assign(loaded, MEMORIES)
+    found = assign(loaded, MEMORIES)
     fast, slow = found.plans
     ids = [*fast.ids, *slow.ids]
     part = loaded.problem.subset([loaded.problem.index(id) for id in ids])

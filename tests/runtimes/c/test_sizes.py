@@ -19,7 +19,7 @@ from memplan.cli import main
 from memplan.problem import Buffer, Problem
 from memplan.problem.plan import Plan
 from memplan.runtimes.c.sizes import write_sizes_header
-from memplan.scenarios.envelope import Envelope, Pieces
+from memplan.scenarios.envelope import Envelope, Pieces, envelope
 
 MODEL = Path(__file__).parents[3] / "examples" / "models" / "branches.onnx"
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def test_the_function_is_exact_at_every_size(
             rows = zip(lives.buffers, sizes.tolist(), units, strict=True)  # noqa: B023
             return Problem(Buffer(b.id, b.start, b.end, size, unit) for b, size, unit in rows)
 
-        found = mp.envelope(program, {"a": range(1, 8), "b": range(9)})
+        found = envelope(program, {"a": range(1, 8), "b": range(9)})
         layers += len(found.layers)
         made = run_c(tmp_path, found, compiler, language)
         for (a, b), (peak, *offsets) in zip(product(range(1, 8), range(9)), made, strict=True):
@@ -124,7 +124,7 @@ EDGES: dict[str, Callable[[int], list[Buffer]]] = {
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(tmp_path: Path, name: str, language: tuple[str, ...]) -> None:
     """Tests programs and names at the edges of what there is."""
-    found = mp.envelope(lambda a, b: Problem(EDGES[name](a)), {"a": range(1, 8), "b": [1]})
+    found = envelope(lambda a, b: Problem(EDGES[name](a)), {"a": range(1, 8), "b": [1]})
     made = run_c(tmp_path, found, COMPILERS[0], language)
     assert [peak for peak, *_ in made] == found.peaks.reshape(-1).tolist()
     for a, (_, *offsets) in enumerate(made, 1):
@@ -140,11 +140,11 @@ def test_remainders_have_polynomials_of_their_own(tmp_path: Path) -> None:
         sizes = (3 * b, 16 * half * half, 40 * quarter, half * (half + 1) // 2)
         return Problem(Buffer(str(at), at, at + 2, a * size) for at, size in enumerate(sizes))
 
-    found = mp.envelope(program, {"a": range(1, 9), "b": "1:160"})
+    found = envelope(program, {"a": range(1, 9), "b": "1:160"})
     assert "remainder of 4" in found.how
     made = run_c(tmp_path, found, COMPILERS[0], LANGUAGES[0])
     assert [peak for peak, *_ in made] == found.peaks.tolist()
-    odd = mp.envelope(program, {"a": "1:40", "b": "1:159:2"})
+    odd = envelope(program, {"a": "1:40", "b": "1:159:2"})
     steps = run_c(tmp_path, odd, COMPILERS[0], LANGUAGES[0])
     peaks = np.array([peak for peak, *_ in steps], np.float64).reshape(40, 159)
     assert (peaks[:, ::2] == odd.peaks.reshape(40, 80)).all()
@@ -233,7 +233,7 @@ def make_headers(folder: Path, source: random.Random, count: int) -> Iterator[tu
         case = draw_case(source)
         if not any(case.contains(point) for point in product(*case.values.values())):
             continue
-        found = mp.envelope(case.program, case.dims, case.where, threads=1)
+        found = envelope(case.program, case.dims, case.where, threads=1)
         if len(found.scenarios) > 1 or not isinstance(found.scenarios[0].bytes, Pieces):
             continue
         (folder / f"p{made}.h").write_text(write_sizes_header(found, name=f"p{made}"))
@@ -316,13 +316,13 @@ def test_the_command_writes_a_header(tmp_path: Path) -> None:
 
 def test_what_no_table_has_is_refused() -> None:
     """Tests sizes that are no polynomials, and buffers that depend on the size."""
-    odd = mp.envelope(lambda a: Problem([Buffer("x", 0, 1, 7 * (a % 3) + 1)]), {"a": range(1, 99)})
+    odd = envelope(lambda a: Problem([Buffer("x", 0, 1, 7 * (a % 3) + 1)]), {"a": range(1, 99)})
     with pytest.raises(MemplanError, match="are no polynomials"):
         write_sizes_header(odd)
-    empty = mp.envelope(lambda a: Problem([]), {"a": (1, 2)})
+    empty = envelope(lambda a: Problem([]), {"a": (1, 2)})
     assert empty.peak_at(a=1) == 0
     with pytest.raises(MemplanError, match="no buffer is planned"):
         write_sizes_header(empty)
-    other = mp.envelope(lambda a: Problem([Buffer(f"x{a}", 0, 1, 8)]), {"a": (1, 2)})
+    other = envelope(lambda a: Problem([Buffer(f"x{a}", 0, 1, 8)]), {"a": (1, 2)})
     with pytest.raises(MemplanError, match="buffers differ between sizes"):
         write_sizes_header(other)

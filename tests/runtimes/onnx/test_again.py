@@ -15,6 +15,7 @@ from onnx_models import model, node, value
 from ort_orders import random_model
 
 import memplan as mp
+from memplan.levers.pipeline import arrange
 from memplan.levers.rewrite.again import Emitted
 from memplan.levers.rewrite.again.columns import again_of
 from memplan.levers.rewrite.again.emitted import emit
@@ -53,7 +54,7 @@ def saved(made: Any, folder: Path) -> Path:
 
 def measured(path: Path) -> int:
     """Return what onnxruntime needs, as it says itself."""
-    found = mp.arrange(OnnxFile(path, fused=False)).best.written
+    found = arrange(OnnxFile(path, fused=False)).best.written
     assert found.how.startswith("measured")
     return found.arena
 
@@ -62,7 +63,7 @@ def test_a_file_with_re_runs(tmp_path: Path) -> None:
     """Tests that onnxruntime makes the same bits in less memory, and what the file has."""
     pytest.importorskip("onnxruntime")
     path = saved(step(), tmp_path)
-    found = mp.arrange(
+    found = arrange(
         OnnxFile(path, takes_offsets=False, fused=False), in_place=True, again=True, capacity=66_000
     )
     assert found.fits

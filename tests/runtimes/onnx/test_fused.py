@@ -18,10 +18,10 @@ from onnx_models import LIGHT, WHEELS, in_wheel, light, model, node, value
 from onnx_networks import Builder
 from ort_orders import two_branches
 
-import memplan as mp
 from memplan.base.errors import MemplanError
 from memplan.base.notes import Code
 from memplan.cli import main
+from memplan.levers.pipeline import arrange
 from memplan.programs.sources import load
 from memplan.programs.sources.options import Options
 from memplan.runtimes.onnx.measure import Held, find_shapes, measure_difference, measure_file
@@ -91,7 +91,7 @@ def test_operators_run_again_where_the_file_says(made: Any, share: float, tmp_pa
     """Tests re-runs, which an optimization makes one run of, in a session with default settings."""
     path, out = saved(made(), tmp_path), tmp_path / "again.onnx"
     given = needs(path)
-    asked = partial(mp.arrange, in_place=True, order=True, again=True)
+    asked = partial(arrange, in_place=True, order=True, again=True)
     found = asked(OnnxFile(path, takes_offsets=False), capacity=int(share * given))
     assert found.fits
     assert found.again is not None
@@ -163,7 +163,7 @@ def test_random_networks_in_bands_compute_the_same(tmp_path: Path) -> None:
         path = saved(builder.model(), tmp_path)
         writer = OnnxFile(path, takes_offsets=False)
         try:
-            made = mp.arrange(writer, in_place=True, bands=True, max_extra=5.0, exact=False)
+            made = arrange(writer, in_place=True, bands=True, max_extra=5.0, exact=False)
         except MemplanError:
             continue
         if made.comparison is not None:
@@ -266,7 +266,7 @@ def test_a_run_that_takes_the_small_branch_promises_nothing_for_the_other(tmp_pa
     flag = value("c", [], onnx.TensorProto.BOOL)
     nodes = [node("Exp", "x", "a"), node("If", "c", "z", **branches), node("Neg", "z", "y")]
     path = saved(model(nodes, [value("x", [64, 64]), flag], [value("y", None)], opset=17), tmp_path)
-    found = mp.arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
+    found = arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
     assert found.arena < 5 * 64 * 64 * 4
     assert "with other data up to 8" in found.best.written.how
 
@@ -285,7 +285,7 @@ def test_memory_patterns_that_change_from_session_to_session_promise_nothing(
         return Held("1", {}, (40_000, 41_000), (40_000 + gaps, 41_000 + gaps))
 
     monkeypatch.setattr(targets_onnx, "measure_file", measure)
-    found = mp.arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
+    found = arrange(OnnxFile(path, takes_offsets=False), in_place=True, order=True)
     held = {each.written.data: each.written for each in found.drafts}
     for data, written in held.items():
         rewritten = data != path.read_bytes()
@@ -309,12 +309,12 @@ def test_real_models_need_what_is_promised(find: Any, dims: dict[str, int], tmp_
     shapes = find_shapes(load(path, dims=dims))
     given = measure_file(path, shapes, default=True)
     if given is None:  # `sr` of silero_vad.onnx chooses branches, which refuse 0 and 1 with 512
-        found = mp.arrange(OnnxFile(path, Options(dims=dims)), in_place=True, order=True)
+        found = arrange(OnnxFile(path, Options(dims=dims)), in_place=True, order=True)
         assert "not measured" in found.best.written.how
         return
     for lever in ({"order": True}, {"bands": True, "max_extra": 0.1}):
         writer = OnnxFile(path, Options(dims=dims), takes_offsets=False)
-        found = mp.arrange(writer, in_place=True, exact=True, **lever)
+        found = arrange(writer, in_place=True, exact=True, **lever)
         out.write_bytes(found.data)
         held = measure_file(out, shapes, default=True)
         assert held is not None

@@ -26,6 +26,7 @@ from memplan.cli import main
 from memplan.programs.graph import Graph
 from memplan.programs.sources import measuring
 from memplan.programs.sources.options import Options
+from memplan.runtimes.fitting import fit
 from memplan.runtimes.onnx import measure as runtime
 from memplan.runtimes.onnx._measure_child import _FUSIONS
 from memplan.runtimes.onnx.read import read, shapes_rounds
@@ -127,7 +128,7 @@ def test_a_declared_shape_that_the_runtime_makes_is_planned(
         assert found["peak"] == peak
         (said,) = found["notes"]
         assert said["text"] == note.text if peak == 2560 else both in said["text"]
-    assert [each.text for each in mp.fit(transformed).notes] == [note.text]
+    assert [each.text for each in fit(transformed).notes] == [note.text]
     out = transformed.with_name("out.onnx")
     assert main(["apply", str(transformed), "--order", "-o", str(out)]) == 0
     assert "was asked and makes" in capsys.readouterr().out

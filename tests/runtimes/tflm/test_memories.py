@@ -12,8 +12,7 @@ from compilers import require_compiler
 from tflite_models import Writer, chain
 from tflite_written import SMALL, WRITTEN, written
 
-import memplan as mp
-from memplan.machine.memories import Assigned, Memory
+from memplan.machine.memories import Assigned, Memory, assign
 from memplan.machine.memories.text import parse_memories
 from memplan.runtimes.fitting import fit_memories
 from memplan.runtimes.tflm.measure import Request, list_requests, place_requests
@@ -98,7 +97,7 @@ int main() {
 @pytest.mark.slow
 def test_the_planner_in_c(tmp_path: Path) -> None:
     """Tests addresses in two arrays as TFLM asks for them, and all that the planner refuses."""
-    found = mp.assign(MOBILE, parse_memories(TWO))
+    found = assign(MOBILE, parse_memories(TWO))
     assert all(plan.peak for plan in found.plans)
     require_planner(tmp_path, MOBILE, found, "net")
 
@@ -162,7 +161,7 @@ def test_planners_at_the_edges_in_c(
         path = tmp_path / "model.tflite"
         path.write_bytes(Writer().write(SMALL[file]))
     sizes = [Memory(each, 64, read=at, write=at) for at, each in enumerate(memories)]
-    found = mp.assign(path, [*sizes[:-1], replace(sizes[-1], capacity=None)])
+    found = assign(path, [*sizes[:-1], replace(sizes[-1], capacity=None)])
     require_planner(tmp_path, path, found, name)
 
 
@@ -291,7 +290,7 @@ def test_the_planner_of_a_hole_in_c(tmp_path: Path, name: str) -> None:
     The second one has the name of the class of TFLM that it extends.
     """
     model, data = load(MOBILE), MOBILE.read_bytes()
-    found = mp.assign(MOBILE, parse_memories(BASES))
+    found = assign(MOBILE, parse_memories(BASES))
     assert found.loaded is not None
     assert found.loaded.layout is not None
     end = 0x3FC88000 + (20 << 10)
@@ -310,7 +309,7 @@ def test_a_hole_that_cannot_be_is_refused() -> None:
 
     def refuse(*texts: str) -> str:
         memories = parse_memories(texts)
-        found = mp.assign(MOBILE, memories)
+        found = assign(MOBILE, memories)
         assert found.loaded is not None
         assert found.loaded.layout is not None
         end = max(each.base + (each.capacity or 0) for each in memories)

@@ -14,11 +14,12 @@ import pytest
 from tflite_models import chain, floats, for_each_model, model_named
 from tflm import ran, require_tflm, small, tree
 
-from memplan import Plan, fit, solve
+from memplan import Plan, solve
 from memplan.base.errors import FormatError, MemplanError, PlanError
 from memplan.problem import formats
 from memplan.problem.formats.json import write_plan
 from memplan.programs.graph import lay_out
+from memplan.runtimes.fitting import fit
 from memplan.runtimes.tflm import measure as runtime
 from memplan.runtimes.tflm.read.graph import find_folded, graph_of
 from memplan.runtimes.tflm.read.model import Model, OperatorInfo, SubGraph, load

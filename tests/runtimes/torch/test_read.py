@@ -12,6 +12,7 @@ import pytest
 
 import memplan
 from memplan.base.errors import GraphError, MemplanError
+from memplan.levers.rewrite import recompute, reorder
 from memplan.programs.graph import Graph, Kind, lay_out
 from memplan.programs.sources.loaded import of_graph
 from memplan.programs.sources.options import Options
@@ -548,10 +549,10 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_takes_a_program_takes_an_exported_one() -> None:
     """Tests that orders, re-runs and what they cost are asked for as `load` is."""
     program = torch.export.export(torch.nn.Linear(4, 4), (torch.ones(1, 4),))
-    ordered = memplan.reorder(program)
+    ordered = reorder(program)
     memplan.verify_order(program, ordered)
-    again = memplan.recompute(program, ordered.peak)
+    again = recompute(program, ordered.peak)
     memplan.verify_recompute(program, again)
     assert memplan.tradeoff(program).points[0].arena == again.peak == ordered.peak
     with pytest.raises(MemplanError, match="not a dict"):
-        memplan.recompute({}, 100)  # type: ignore[call-overload,unused-ignore]
+        recompute({}, 100)  # type: ignore[call-overload,unused-ignore]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import memplan
+from memplan.scenarios.envelope import envelope
 from memplan_lab.bench.experiment import (
     Arm,
     Case,
@@ -135,7 +136,7 @@ def measure(name: str, checks: int) -> dict[str, Any]:
         path = Path(folder) / "program.pt2"
         ranges, condition = _export(name, path)
         begun = time.process_time()
-        found = memplan.envelope(path, ranges, condition or (), threads=1)
+        found = envelope(path, ranges, condition or (), threads=1)
         seconds = time.process_time() - begun
         source, differ = random.Random(1), 0
         rows = source.sample(range(len(found)), min(checks, len(found)))

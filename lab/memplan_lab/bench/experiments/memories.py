@@ -1,4 +1,4 @@
-"""A fast and a slow memory: `memplan.assign` beside the rules of compilers."""
+"""A fast and a slow memory: `memplan.machine.memories.assign` beside the rules of compilers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import memplan as mp
+from memplan.machine.memories import assign
 from memplan.problem import OrderProblem
 from memplan_lab.bench import records
 from memplan_lab.bench.experiment import (
@@ -134,7 +135,7 @@ def measure(case: Program, nodes: int | None = None) -> Iterator[dict[str, Any]]
         capacity = case.problem.max_load * share // 100
         memories = [mp.Memory("fast", capacity), mp.Memory("slow", None, _SLOWER, _SLOWER)]
         begun = time.process_time()
-        found = mp.assign(case.problem, memories, case.accesses, nodes=nodes)
+        found = assign(case.problem, memories, case.accesses, nodes=nodes)
         seconds = time.process_time() - begun
         rules = {}
         for name, order in RULES.items():

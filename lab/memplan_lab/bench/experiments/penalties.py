@@ -17,6 +17,7 @@ from typing import Any
 
 import memplan as mp
 from memplan.base.errors import FormatError, MemplanError
+from memplan.machine.apart import plan_apart
 from memplan_lab.bench.experiment import (
     Arm,
     Case,
@@ -120,7 +121,7 @@ def measure(pools: list[Pool], nodes: int | None) -> dict[str, Any]:
         seconds = time.process_time() - begun
         none = {"status": "infeasible", "cost": 0, "bound": 0, "plain": 0}
         return {**size, **none, "seconds": seconds}
-    found = [mp.plan_apart(each.problem, each.penalties, nodes=nodes) for each in pools]
+    found = [plan_apart(each.problem, each.penalties, nodes=nodes) for each in pools]
     seconds = time.process_time() - begun
     proved = all(each.status is mp.Status.OPTIMAL for each in found)
     return {

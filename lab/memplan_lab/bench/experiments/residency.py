@@ -14,6 +14,7 @@ from statistics import mean
 from typing import Any, Final
 
 import memplan as mp
+from memplan.machine.memories import assign
 from memplan_lab.bench.experiment import (
     Arm,
     Case,
@@ -51,9 +52,9 @@ def measure(program: memories.Timed, nodes: int | None = None) -> Iterator[dict[
     for share in memories.SHARES_OF_NETWORKS:
         room = max(1, problem.max_load * share // 100)
         both = [mp.Memory("fast", room, 0, 0), mp.Memory("slow", None, 1, 1)]
-        still = mp.assign(problem, both, accesses, nodes=nodes)
+        still = assign(problem, both, accesses, nodes=nodes)
         begun = time.process_time()
-        moved = mp.assign(problem, both, accesses, residency=True, nodes=nodes)
+        moved = assign(problem, both, accesses, residency=True, nodes=nodes)
         yield {
             "share": share,
             "still": still.traffic,

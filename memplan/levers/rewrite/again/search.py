@@ -265,7 +265,8 @@ def recompute(
     ----------
     model
         A program; or what `memplan.load` takes: a file, or a `torch.export.ExportedProgram`; or
-        what `memplan.reorder` found for one, so that the order is not searched for again.
+        what `memplan.levers.rewrite.reorder` found for one, so that the order is not searched for
+        again.
     capacity
         The bytes that may be live at one time, or words like "256KiB".
     costs
@@ -288,7 +289,8 @@ def recompute(
     Raises
     ------
     GraphError
-        As `memplan.reorder`; if a type of `pure` is of no operator; if the costs are not right.
+        As `memplan.levers.rewrite.reorder`; if a type of `pure` is of no operator; if the costs are
+        not right.
     NoRunsError
         A `PlanError`, if nothing fits: because the capacity is below the floor, which the sentence
         names with its operator, or because no sequence was found.
@@ -297,8 +299,8 @@ def recompute(
 
     Examples
     --------
-    >>> import memplan as mp
-    >>> found = mp.recompute("examples/models/residual.graph.json", "72KiB")
+    >>> from memplan.levers.rewrite import recompute
+    >>> found = recompute("examples/models/residual.graph.json", "72KiB")
     >>> found.peak, found.extra, str(found.status)
     (73728, 0, 'optimal')
     """

@@ -1,4 +1,4 @@
-"""Writes ONNX models in another order of operators, or in bands: the `Writer` of `memplan.arrange`.
+"""Writes ONNX models in another order of operators, or in bands, as a `Writer`.
 
     found = memplan.runtimes.onnx.write.reorder("model.onnx", "ordered.onnx")
 
@@ -88,7 +88,7 @@ def reorder(
         See `memplan.load`: dimensions, kinds of tensors. Operators write over inputs that are not
         needed any more, as they do in onnxruntime.
     timeout, states, pure
-        As of `memplan.reorder`.
+        As of `memplan.levers.rewrite.reorder`.
     fused
         See `OnnxFile`.
 
@@ -97,7 +97,7 @@ def reorder(
     FormatError
         If the file is no model, or its operators cannot be put into the order: nothing is written.
     MemplanError
-        As `memplan.reorder`, and if the library `onnx` is missing.
+        As `memplan.levers.rewrite.reorder`, and if the library `onnx` is missing.
     """
     writer = OnnxFile(Path(path), options, takes_offsets=False, fused=fused)
     found = arrange(writer, in_place=True, order=True, timeout=timeout, nodes=states, pure=pure)

@@ -148,14 +148,14 @@ def apply_in_order(
     model, out, replan, allow_refused
         See `memplan.runtimes.tflm.write.apply`.
     asked
-        Arguments of `memplan.arrange`: `in_place`, `bands`, `max_extra`, `capacity`, `pure`,
-        `timeout`, `nodes`.
+        Arguments of `memplan.levers.pipeline.arrange`: `in_place`, `bands`, `max_extra`,
+        `capacity`, `pure`, `timeout`, `nodes`.
 
     Raises
     ------
     FormatError, GraphError, MemplanError
-        As `memplan.arrange` and `memplan.runtimes.tflm.write.apply` do; if nothing meets the
-        capacity (the sentence says what is the least, and what holds it up).
+        As `memplan.levers.pipeline.arrange` and `memplan.runtimes.tflm.write.apply` do; if nothing
+        meets the capacity (the sentence says what is the least, and what holds it up).
     """
     options = Options(pins=not replan)
     writer = TfliteMicro(model, out, options, allow_refused=allow_refused)

@@ -112,7 +112,7 @@ class Applied:
 
 
 class TfliteMicro(Writer):
-    """A TFLite model as TFLM runs it: the `Writer` of `memplan.arrange` for it.
+    """A TFLite model as TFLM runs it: the `Writer` of `memplan.levers.pipeline.arrange` for it.
 
     `out` is the file that will be written, for sentences. With `pins=False` in the options of
     `memplan.load`, offsets in the file are dropped; with a board, arenas are computed for it, and

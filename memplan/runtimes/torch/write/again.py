@@ -116,10 +116,10 @@ def recompute(
     args
         Arguments of the model, as it was traced with; by default those.
     costs
-        As of `memplan.recompute`; by default the times of these runs. Operators have the names of
-        nodes.
+        As of `memplan.levers.rewrite.recompute`; by default the times of these runs. Operators have
+        the names of nodes.
     spill, order, timeout, states, pure
-        As of `memplan.recompute`.
+        As of `memplan.levers.rewrite.recompute`.
 
     Returns
     -------

@@ -48,15 +48,15 @@ def reorder(
         A `torch.export.ExportedProgram`, or a `torch.fx.GraphModule` whose nodes have the
         tensors that they make in `meta["val"]`.
     timeout, states
-        As of `memplan.reorder`.
+        As of `memplan.levers.rewrite.reorder`.
     pure
         Operators, by name, that have no side effect although they are not known to have none.
 
     Returns
     -------
     Reordered
-        As of `memplan.reorder`. The load counts what the operators make; weights and inputs
-        belong to the caller.
+        As of `memplan.levers.rewrite.reorder`. The load counts what the operators make; weights and
+        inputs belong to the caller.
 
     Raises
     ------
