@@ -164,6 +164,7 @@ class _Check:
         """Check that the problems of the parts are those of the programs."""
         owners = {name: own for name, own, _ in joint.programs}
         pieces = {each.copy.rpartition("/")[2]: each for each in self.saved.stretches}
+        units = {each.name: each.alignment for each in self.question.machine.memories}
         for part in self.saved:
             own = owners.get(part.program)
             if own is None:
@@ -171,6 +172,7 @@ class _Check:
             rows = [own.index(id) for id in part.problem.ids if id not in pieces]
             is_moved = len(rows) < len(part.problem)
             expected = own.subset(rows).with_reserved(part.problem.reserved)
+            expected = expected.with_alignment(units.get(part.place.partition("/")[0], 1))
             same = expected.with_capacity(part.problem.capacity).same_rows(part.problem)
             if not is_moved and not same:
                 raise PlanError(f"{part.name}: its problem is not that of the program")

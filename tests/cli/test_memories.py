@@ -302,3 +302,21 @@ def test_a_wrong_machine_is_refused(
     assert sentence in said
     assert "board.toml" in said or "board" in sentence
     assert "the file has the memories" in refused(capsys, *ASKED, "--machine", "board.toml")
+
+
+@pytest.mark.parametrize("more", [(), ("--residency",)])
+def test_a_memory_with_an_alignment_of_its_own(
+    more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the plans of all memories and the whole answer are right, also with gaps."""
+    gap = Buffer("gapped", 0, 9, 5, gaps=[mp.Gap(3, 6)])
+    buffers = [gap, *(Buffer(f"b{at}", at, at + 3, 7) for at in range(6))]
+    mp.save(Problem(buffers), "net.json")
+    memories = ("--memory", "a=16", "--memory", "b,read=8,write=8,align=64")
+    memories = (memories[0], "a=16,read=1,write=1", *memories[2:])
+    told(capsys, "plan", "net.json", *memories, *more, "-o", "out")
+    plan = json.loads(Path("out/b.plan.json").read_text())
+    assert plan["buffers"]
+    assert not any(each["offset"] % 64 for each in plan["buffers"])
+    assert told(capsys, "verify", "net.json", "out")[0].startswith("OK: ")
+    assert told(capsys, "verify", "net.json", "out/answer.json")[0].startswith("valid: ")

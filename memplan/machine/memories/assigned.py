@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from memplan.base.errors import PlanError, quoted
 from memplan.machine.memories.memory import Memory
 from memplan.problem import Problem
+from memplan.problem.columns import NONE, Column
+from memplan.problem.intake import GAP_COLUMNS
 from memplan.problem.plan import Plan, Status
 from memplan.programs.sources import Loaded
 from memplan.referee import verify_assigned
 
-__all__ = ["Assigned", "Price", "Stretch"]
+__all__ = ["Assigned", "Price", "Stretch", "add_pieces"]
 
 
 class Price(NamedTuple):
@@ -159,25 +163,18 @@ class Assigned:
 
     def problem_of(self, memory: str) -> Problem:
         """Return what lies in a memory: buffers, and pieces of those that move."""
-        plan = self.plans[[each.name for each in self.memories].index(memory)]
-        problem = self.problem
-        pieces = {each.copy: each for each in self.stretches}
-        base = [pieces[id].buffer if id in pieces else id for id in plan.ids]
-        rows = [problem.index(id) for id in base]
-        if len(set(rows)) == len(rows) and not any(id in pieces for id in plan.ids):
-            return problem.subset(rows)
-        begin, end = problem.start[rows], problem.end[rows]
-        for at, id in enumerate(plan.ids):
-            if id in pieces:
-                begin[at], end[at] = pieces[id].start, pieces[id].end
-        return Problem.from_arrays(
-            begin,
-            end,
-            problem.size[rows],
-            ids=plan.ids,
-            alignment=problem.alignment[rows],
-            reserved=problem.reserved,
-        )
+        number = [each.name for each in self.memories].index(memory)
+        where, plan = self.memories[number], self.plans[number]
+        stretches = {each.copy: each for each in self.stretches}
+        whole = [id for id in plan.ids if id not in stretches]
+        part = self.problem.subset([self.problem.index(id) for id in whole])
+        moved = [stretches[id] for id in plan.ids if id in stretches]
+        if moved:
+            pieces = [
+                (each.copy, self.problem.index(each.buffer), each.start, each.end) for each in moved
+            ]
+            part = add_pieces(part, self.problem, pieces)
+        return part.with_alignment(where.alignment) if where.alignment > 1 else part
 
     def count_bytes(self) -> list[tuple[int, int]]:
         """Return by memory the bytes that a run reads and writes there, for copies too."""
@@ -218,3 +215,33 @@ class Assigned:
             for memory, plan in zip(self.memories, self.plans, strict=True)
         )
         return f"<Assigned: {self.status}, {sizes}, traffic {self.traffic}, bound {self.bound}>"
+
+
+def add_pieces(
+    part: Problem, whole: Problem, pieces: Sequence[tuple[str, int, int, int]]
+) -> Problem:
+    """Return a part of a problem with pieces of its buffers: id, row in the whole, start and end.
+
+    A piece has the size, the alignment and the pin of its buffer, and no neighbours.
+    """
+    ids, rows, starts, ends = zip(*pieces, strict=True)
+    at = np.array(rows, np.int64)
+
+    def both(column: Column, more: object) -> Column:
+        joined: Column = np.concatenate([column, np.asarray(more, np.int64)])
+        return joined
+
+    none = [NONE] * len(pieces)
+    return Problem.from_arrays(
+        both(part.start, starts),
+        both(part.end, ends),
+        both(part.size, whole.size[at]),
+        ids=[*part.ids, *ids],
+        alignment=both(part.alignment, whole.alignment[at]),
+        pin=both(part.pin, whole.pin[at]),
+        hint=both(part.hint, none),
+        gaps=[getattr(part, name) for name in GAP_COLUMNS],
+        reserved=part.reserved,
+        conflicts=part.conflicts.pairs(),
+        groups=(both(part.group, none), both(part.lead, [0] * len(pieces))),
+    )

@@ -9,11 +9,11 @@ from math import lcm
 import numpy as np
 
 from memplan.base.errors import InfeasibleError, MemplanError, listed, quoted
+from memplan.machine.memories.assigned import add_pieces
 from memplan.machine.memories.memory import Memory
 from memplan.machine.memories.moves import Run
 from memplan.problem import Problem
-from memplan.problem.columns import NONE, Column
-from memplan.problem.intake import GAP_COLUMNS
+from memplan.problem.columns import NONE
 from memplan.problem.loads import available
 from memplan.problem.spans import spans
 
@@ -119,7 +119,8 @@ class Question:
         where = self.memories[memory]
         part = self.problem.subset(np.array(rows, np.int64))
         if runs:
-            part = self._with_runs(part, runs)
+            pieces = [(self.name_run(run), run.row, run.start, run.end) for run in runs]
+            part = add_pieces(part, self.problem, pieces)
         if where.alignment > 1:
             part = part.with_alignment(where.alignment)
         return part.with_capacity(where.capacity)
@@ -130,29 +131,6 @@ class Question:
         while name in self._ids:
             name += "@"
         return name
-
-    def _with_runs(self, part: Problem, runs: Sequence[Run]) -> Problem:
-        """Return a problem with pieces behind its buffers."""
-        whole, rows = self.problem, np.array([run.row for run in runs], np.int64)
-
-        def both(column: Column, *more: int) -> Column:
-            joined: Column = np.concatenate([column, more])
-            return joined
-
-        none = [NONE] * len(runs)
-        return Problem.from_arrays(
-            both(part.start, *(run.start for run in runs)),
-            both(part.end, *(run.end for run in runs)),
-            both(part.size, *whole.size[rows]),
-            ids=[*part.ids, *map(self.name_run, runs)],
-            alignment=both(part.alignment, *whole.alignment[rows]),
-            pin=both(part.pin, *whole.pin[rows]),
-            hint=both(part.hint, *none),
-            gaps=[getattr(part, name) for name in GAP_COLUMNS],
-            reserved=part.reserved,
-            conflicts=part.conflicts.pairs(),
-            groups=(both(part.group, *none), both(part.lead, *(0 for _ in runs))),
-        )
 
     def room(self, memory: int) -> tuple[int, int]:
         """Return the bytes that buffers can hold in a memory, and what all sizes are rounded up to.
