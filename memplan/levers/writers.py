@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -167,11 +166,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True)
 class Plain(Writer):
-    """Programs for no runtime in particular: what counts is the peak of the plan.
-
-    `constrain` returns what is planned of a program in another order, or with copies of operators,
-    with constraints of its own.
-    """
+    """Programs for no runtime in particular: what counts is the peak of the plan."""
 
     loaded: Loaded
     name: str = "the program"
@@ -180,7 +175,6 @@ class Plain(Writer):
     takes_offsets: bool = True
     runs_again: bool = True
     moves: bool = True
-    constrain: Callable[[Reordered | Recomputed], Loaded] | None = None
 
     def open(self) -> Variant:
         """See `Writer`."""
@@ -188,13 +182,11 @@ class Plain(Writer):
 
     def put_in_order(self, given: Variant, found: Reordered) -> Variant:
         """See `Writer`."""
-        loaded = found.loaded if self.constrain is None else self.constrain(found)
-        return replace(given, loaded=loaded, order=found)
+        return replace(given, loaded=found.loaded, order=found)
 
     def put_again(self, given: Variant, found: Recomputed) -> Variant:
         """See `Writer`."""
-        loaded = found.loaded if self.constrain is None else self.constrain(found)
-        return replace(given, loaded=loaded, again=found)
+        return replace(given, loaded=found.loaded, again=found)
 
     def put_in_bands(self, given: Variant, found: Cut) -> Variant:
         """See `Writer`."""
