@@ -84,7 +84,7 @@ struct OrderOptions {
 };
 
 // A flow that bounds the step of one operator from below, whatever the order: see the network in
-// docs/algorithms/order.md. Its nodes are 0 for the source, 1 for the sink, 2 + u for operator u,
+// docs/proofs.md. Its nodes are 0 for the source, 1 for the sink, 2 + u for operator u,
 // then two for each storage: 2 + n + 2 s, where it becomes live, and the next, where it is over.
 struct FlowArc {
   std::int64_t from = 0;
