@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 from memplan.answer import Axis, Claim, Part
@@ -276,22 +277,24 @@ class Machine:
         return Placed((("", problem, found.plan),), axes, (found,), detail=found)
 
     def list_penalties(
-        self, problem: Problem, names: Mapping[str, str]
+        self, problem: Problem, names: Mapping[str, tuple[str, ...]]
     ) -> dict[tuple[str, str], int]:
         """Return the penalties of pairs that lie here and may share.
 
         A lever may make two buffers live at the same time, so that they never share; or put one
-        into the memory of the other, which is a plan that always pays.
+        into the memory of the other, which is a plan that always pays. Copies that run again, and
+        parts in bands, cost what their tensor does, each pair of them.
         """
         assert isinstance(self.penalties, Mapping)
         known = set(problem.ids)
         found: dict[tuple[str, str], int] = {}
         for given, cost in self.penalties.items():
-            one, other = (names.get(id, id) for id in given)
-            if one == other and cost:
+            ones, others = (names.get(id, (id,)) for id in given)
+            if cost and not known.isdisjoint(set(ones) & set(others)):
                 raise NoPlanError(f"{quoted(given[0])} and {quoted(given[1])} are one buffer")
-            if one in known and other in known and may_share(problem, one, other):
-                found[one, other] = max(cost, found.get((one, other), 0))
+            for one, other in product(ones, others):
+                if one in known and other in known and may_share(problem, one, other):
+                    found[one, other] = max(cost, found.get((one, other), 0))
         return found
 
 
@@ -301,7 +304,7 @@ def _pick(name: str, one: int | None, other: int | None) -> int | None:
     return other if one is None else one
 
 
-def _of_place(problem: Problem, names: Mapping[str, str]) -> Joint:
+def _of_place(problem: Problem, names: Mapping[str, tuple[str, ...]]) -> Joint:
     """Return what lies in one place, which is a problem of its own."""
     plain = problem.with_capacity(None)
     return Joint(plain, (("", plain, ()),), lambda reads, accesses: [], (), names=names)

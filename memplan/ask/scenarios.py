@@ -47,8 +47,9 @@ class Joint:
     # The envelope of all sizes, which comes with a plan of one arena.
     found: Envelope | None = None
     pairs: tuple[tuple[int, int], ...] = ()  # of programs that may run at the same time, by number
-    # By name of a tensor that lies in the buffer of another one: the id of that buffer.
-    names: Mapping[str, str] = field(default_factory=dict)
+    # By name of a tensor that lies in the buffer of another one, or that a lever copied or parted:
+    # the ids of the buffers in which it lies now.
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def split(self, place: str, problem: Problem, plan: Plan) -> list[Part]:
         """Return the parts that the programs have of what lies in one place; "" is the one arena.
@@ -150,14 +151,19 @@ def find_pin(loaded: Loaded, name: str, offset: int) -> tuple[str, int]:
     return name, offset
 
 
-def _list_names(begin: str, loaded: Loaded) -> dict[str, str]:
-    """Return by name of a tensor the id of its buffer, where that has another name."""
-    return {
-        f"{begin}{tensor}": f"{begin}{id}"
-        for id, label in zip(loaded.problem.ids, loaded.labels, strict=False)
-        for tensor in label.tensors
-        if tensor != id
-    }
+def _list_names(begin: str, loaded: Loaded) -> dict[str, tuple[str, ...]]:
+    """Return by name of a tensor the ids of its buffers, where these are not just one of its name.
+
+    Copies and parts that a lever made of a tensor are that tensor.
+    """
+    tensors = () if loaded.layout is None else loaded.layout.graph.tensors
+    origin = {tensor.name: tensor.origin for tensor in tensors if tensor.origin}
+    found: dict[str, dict[str, None]] = {}
+    for id, label in zip(loaded.problem.ids, loaded.labels, strict=False):
+        for tensor in label.tensors:
+            name = origin.get(tensor, tensor)
+            found.setdefault(f"{begin}{name}", {})[f"{begin}{id}"] = None
+    return {name: tuple(ids) for name, ids in found.items() if [*ids] != [name]}
 
 
 @dataclass(frozen=True)

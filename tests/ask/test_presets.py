@@ -201,3 +201,18 @@ def test_what_does_not_fit_says_so() -> None:
     order = mp.plan(loaded, writers=[Plain(loaded)], levers=["order"])
     assert str(order.status) == "optimal"
     assert order.peak == mp.reorder(loaded).peak
+
+
+def test_penalties_follow_parts_in_bands(tmp_path: Path) -> None:
+    """Tests that parts of a tensor cost what it does, each pair, also when a file is checked."""
+    net = of_graph(chain(2, 16, 16, 2))
+    pairs = {("t0", "t2"): 1, ("t0", "t3"): 1, ("t1", "t3"): 1}
+    least = mp.plan(net, levers=["bands"], max_extra=9.0, nodes=10_000).peak or 0
+    asked: dict[str, Any] = {"levers": ["bands"], "capacity": least, "max_extra": 9.0}
+    answer = mp.plan_apart(net, pairs, nodes=10_000, **asked)
+    name = {each.name: each.origin or each.name for each in answer.programs[0].graph.tensors}
+    met = [tuple(sorted((name[a], name[b]))) for a, b in answer.find(mp.Apart).met]
+    assert {*met} == {*pairs}
+    assert answer.axis("penalties").found == len(met) > len(pairs)
+    mp.save_answer(answer, tmp_path / "answer.json")
+    mp.check_answer(net, tmp_path / "answer.json")

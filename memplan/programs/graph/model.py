@@ -43,6 +43,8 @@ class Tensor:
         `None` if it is not known.
     pin
         The offset that the file itself gives it, in bytes, or `None`.
+    origin
+        Of a copy or a part that a rewrite made: the name of the tensor that the program had.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Tensor:
     dtype: str = ""
     shape: tuple[int, ...] | None = None
     pin: int | None = None
+    origin: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

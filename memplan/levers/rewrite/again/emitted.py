@@ -178,7 +178,8 @@ class _Emitter:
         while (name := f"{old.name} {_describe(number, word)}") in self._names:
             number += 1
         self._names.add(name)
-        self._tensors.append(Tensor(name, old.bytes, kind, old.dtype, old.shape))
+        origin = old.origin or old.name
+        self._tensors.append(Tensor(name, old.bytes, kind, old.dtype, old.shape, origin=origin))
         return len(self._tensors) - 1
 
     def _lay_over(self, tensor: int) -> None:

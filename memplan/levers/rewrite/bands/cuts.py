@@ -125,6 +125,7 @@ class Cut:
                     self.bytes_of(known + number),
                     Kind.INTERMEDIATE,
                     base.dtype,
+                    origin=base.origin or base.name,
                 )
             )
         operators = tuple(map(self._operator, self.actions))
