@@ -14,7 +14,7 @@ from memplan.cli.outputs import check_plan
 
 if TYPE_CHECKING:
     from memplan.base.notes import Note
-    from memplan.cli.question import Request
+    from memplan.cli.request import Request
     from memplan.levers.pipeline import Arranged, Writer
     from memplan.problem.plan import Plan
     from memplan.runtimes.tflm.write import Applied

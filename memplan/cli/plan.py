@@ -16,12 +16,12 @@ from memplan.cli.memories import Memories
 from memplan.cli.outputs import check_plan
 from memplan.cli.progress import ProgressLine
 from memplan.cli.reports import Report
+from memplan.cli.request import Question, Request, refuse_unused
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
     from memplan.answer import Answer
-    from memplan.cli.question import Request
-    from memplan.programs.sources import Figure, Loaded
+    from memplan.programs.sources import Loaded
     from memplan.solvers.planning import Planned
 
 NAME = "plan"
@@ -43,7 +43,7 @@ def command(
         ),
     ] = None,
     *,
-    asked: question.Question,
+    asked: Question,
     memories: Memories,
     on: options.OnBoard,
     rewriting: options.Rewriting,
@@ -63,7 +63,7 @@ def command(
     none.
     """
     inputs, constraints = [input, *(others or ())], memories.add_reserved(constraints)
-    request = question.Request(
+    request = Request(
         inputs, asked, memories, on, rewriting, model, constraints, paths, search, writing, showing
     )
     if request.is_envelope:
@@ -96,25 +96,10 @@ def _refuse_of_one(request: Request) -> None:
 
 def _show(request: Request, found: Answer) -> None:
     """Print an answer that is one part in one arena."""
-    loaded, order = found.programs[0], question.find_change(found)
-    figures: tuple[Figure, ...] = loaded.figures
-    input = request.inputs[0]
-    if request.model.runtime:
-        loaded, more = reading.ask_runtime(loaded, input, request.model, request.board)
-        figures += more
-    if order is not None:
-        figures = tuple(_of_given_order(figure) for figure in figures)
-    interrupted = found.interrupted and str(found.plan.status) != "optimal"
-    report = Report(loaded, found.plan, found.seconds, interrupted, figures, None, order)
-    report.show(request.showing.top)
+    question.make_report(request, found).show(request.showing.top)
     beside = question.find_beside(request, found)
     for step in found.steps:
         question.describe_step(step, request, beside)
-
-
-def _of_given_order(figure: Figure) -> Figure:
-    what = ", ".join(filter(None, (figure.what, "in the order of the file")))
-    return replace(figure, what=what)
 
 
 def _plan_one(context: typer.Context, request: Request) -> NoReturn:
@@ -150,7 +135,7 @@ def _plan_one(context: typer.Context, request: Request) -> NoReturn:
 
 def _check_one(request: Request) -> None:
     """Refuse what says nothing here, and files that could not be written, before the work."""
-    question.refuse_unused(request)
+    refuse_unused(request)
     writing, files, input = request.writing, request.outputs, request.inputs[0]
     named = {"--output": files.plan, "--proof": writing.proof, "--trace": writing.trace}
     output.check_outputs(named | {"the drawing": files.drawing}, input)
