@@ -38,26 +38,8 @@ def five_csv(tmp_path: Path) -> Path:
 
 HEAD = b"id,lower,upper,size\n"
 BAD_FILES = {
-    "unknown column": (b"id,lower,upper,size,colour\na,0,1,4,red\n", "bad:1: ", "colour"),
-    "missing column": (b"id,lower,upper\na,0,1\n", "bad:1: ", "size"),
-    "duplicate id": (HEAD + b"a,0,1,4\nb,0,1,4\na,1,2,4\n", "bad:4: ", '"a"'),
-    "end at the start": (HEAD + b"a,0,1,4\nb,3,3,4\n", "bad:3: ", '"b"', "upper"),
-    "end before the start": (b"id,start,end,size\na,3,2,4\n", "bad:2: ", '"a"', "end"),
-    "negative size": (HEAD + b"a,0,1,-4\n", "bad:2: ", '"a"', "size"),
-    "overflowing size": (HEAD + b"a,0,1,9223372036854775808\n", "bad:2: ", '"a"', "size"),
-    "size beyond 2^62": (HEAD + b"a,0,1,4611686018427387905\n", "bad:2: ", '"a"', "size"),
+    "a wrong field": (HEAD + b"a,0,1,4\nb,3,3,4\n", "bad:3: ", '"b"', "upper"),
     "load beyond 2^62": (HEAD + b"a,0,1,4611686018427387904\nb,0,1,1\n", "bad", "2^62"),
-    "alignment 0": (b"id,lower,upper,size,alignment\na,0,1,4,0\n", "bad:2: ", '"a"', "alignment"),
-    "pins that collide": (
-        b"id,lower,upper,size,offset\na,0,2,4,0\nb,1,3,4,2\n",
-        "bad:",
-        '"a"',
-        '"b"',
-    ),
-    "a fraction": (HEAD + b"a,0,1,4.5\n", "bad:2: ", '"a"', "size", '"4.5"'),
-    "a word": (HEAD + b"a,zero,1,4\n", "bad:2: ", '"a"', "lower", '"zero"'),
-    "an empty file": (b"", "bad: ", "empty"),
-    "a binary file": (b"\x89\x02\x01\x01\x00\x00", "bad: ", "binary"),
     "a program": (b"\x7fELF\x02\x01\x01\x00\x00", "bad: ", "program"),
     "not UTF-8": (HEAD + b"\xff\xfe,0,1,4\n", "bad:2: ", "UTF-8"),
     "a truncated line": (HEAD + b"a,0,1,4\nb,0,1\n", "bad:3: ", "size"),
