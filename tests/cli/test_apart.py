@@ -17,10 +17,8 @@ ASKED = ("plan", "tiles.json", "--penalties", "pairs.csv")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder of its own, in which are a problem, its penalties, and a program."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     mp.save(
         mp.Problem([mp.Buffer(name, at, at + 1, 8) for at, name in enumerate("abc")]), "tiles.json"
     )

@@ -142,14 +142,9 @@ def test_a_plan_of_another_model(
     ],
 )
 def test_what_cannot_be_asked(
-    words: list[object],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[object], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Tests that a command line that cannot be obeyed is one sentence and exit 2."""
-    monkeypatch.chdir(tmp_path)
     assert run(NETWORK, *words) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -121,13 +121,11 @@ def test_bands_as_a_header(
 def test_options_that_do_not_fit(
     network: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     asked: list[str],
     sentence: str,
 ) -> None:
     """Tests that contradictions are refused in one sentence, before the work."""
-    monkeypatch.chdir(tmp_path)
     assert main(["apply", str(network), *asked]) == 2
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -140,15 +138,8 @@ def test_options_that_do_not_fit(
         (["apply", "--bands", "-o", "a.tflite"], "five.csv is "),
     ],
 )
-def test_other_files(
-    command: list[str],
-    sentence: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_other_files(command: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a file without operators on pictures is refused in one sentence."""
-    monkeypatch.chdir(tmp_path)
     assert main([*command, str(EXAMPLES / "five.csv")]) == 2
     assert sentence in capsys.readouterr().err
     assert main(["bands", str(EXAMPLES / "five.csv"), "-o", "a.txt"]) == 2

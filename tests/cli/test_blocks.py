@@ -16,10 +16,8 @@ ASKED = ("plan", "three.json", "--block-limit", "100")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder of its own, in which is a problem."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     mp.save(Problem([Buffer(id, 0, 1, 40) for id in "abc"]), "three.json")
     Path("plans").mkdir()
 

@@ -17,11 +17,9 @@ WAKE = "wake.tflite"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder of its own, in which is a wake word."""
     path = model_named("pymicro_wakeword/okay_nabu.tflite")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     Path(WAKE).write_bytes(path.read_bytes())
 
 

@@ -27,10 +27,8 @@ HEAD = "id,lower,upper,size\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Return a folder, the current one, with three problems in it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     Path("a.csv").write_text(HEAD + "x,0,2,1000\ny,1,3,1000\n")
     Path("b.csv").write_text(HEAD + "x,0,2,1000\ny,1,3,1021\n")
     Path("empty.csv").write_text(HEAD)

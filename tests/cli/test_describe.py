@@ -33,15 +33,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
         ("models/residual.graph.json", "is a graph in memplan's own format with 42 tensors"),
     ],
 )
-def test_a_file_is_described(
-    file: str,
-    first: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_file_is_described(file: str, first: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the first line, and that each of the commands below it works as it stands."""
-    monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, EXAMPLES / file)
     assert (code, err) == (0, "")
     assert first in out
@@ -53,11 +46,8 @@ def test_a_file_is_described(
         assert run(capsys, *shlex.split(line, comments=True)[1:])[0] == 0, line
 
 
-def test_plans_and_proofs_are_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plans_and_proofs_are_described(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests what `memplan plan` writes."""
-    monkeypatch.chdir(tmp_path)
     assert main(["plan", str(FIVE), "-q", "-o", "a plan.json", "--proof", "p"]) == 0
     code, out, _ = run(capsys, "a plan.json")
     assert code == 0
@@ -127,11 +117,8 @@ def test_a_mistyped_word(word: str, sentence: str, capsys: pytest.CaptureFixture
 # --alignment -----------------------------------------------------------------------------------
 
 
-def test_all_commands_align(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_commands_align(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that one alignment means the same to every command."""
-    monkeypatch.chdir(tmp_path)
     words = ("--alignment", 8)
     assert run(capsys, "plan", FIVE, *words, "-q", "-o", "p.csv")[0] == 0
     plan = mp.load_plan("p.csv")
@@ -149,13 +136,9 @@ def test_all_commands_align(
 
 @pytest.mark.parametrize("more", [(), ("--in-place",)])
 def test_a_model_is_aligned_for_its_runtime(
-    more: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that a TFLite file gets offsets that are aligned beyond what TFLM asks."""
-    monkeypatch.chdir(tmp_path)
     words = ("--alignment", 4096, *more)
     code, _, err = run(capsys, "apply", MOBILE, *words, "-o", "m.tflite", "--shim", "m.h")
     assert (code, err) == (0, "")

@@ -19,13 +19,6 @@ from memplan.scenarios.envelope import envelope
 MODEL = str(Path(__file__).parents[2] / "examples" / "models" / "branches.onnx")
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
-
-
 @pytest.mark.parametrize("command", ["envelope", "plan"])
 def test_a_table_of_sizes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tests the words for three sizes, by both commands."""

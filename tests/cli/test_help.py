@@ -60,12 +60,9 @@ def test_help_ends_with_two_examples(name: str, capsys: pytest.CaptureFixture[st
     assert all(each.startswith(f"memplan {name}") for each in examples)
 
 
-def test_examples_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     """Tests every example, in a folder with such files; those of `record` are only parsed."""
     pytest.importorskip("onnx")
-    monkeypatch.chdir(tmp_path)
     for name in ("model.tflite", "old.tflite", "new.tflite"):
         shutil.copy(MODELS / "mobile.tflite", name)
     shutil.copy(MODELS / "branches.onnx", "model.onnx")
@@ -81,9 +78,8 @@ def test_examples_run(
 
 
 @pytest.fixture
-def five(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def five() -> str:
     """Return a problem in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
     shutil.copy(MODELS.parent / "five.csv", "five.csv")
     return "five.csv"
 

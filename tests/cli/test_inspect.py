@@ -22,13 +22,6 @@ RESNET = ROOT / "examples" / "structures" / "resnet50.graph.json"
 HEAD = "id,lower,upper,size\n"
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
-
-
 @pytest.fixture
 def net() -> str:
     """Return a program with one tensor, t2, that is idle at the peak."""

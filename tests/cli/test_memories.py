@@ -26,10 +26,8 @@ ASKED = ("plan", "net.json", *TWO)
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder of its own, in which is a problem."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     buffers = [Buffer("a", 0, 4, 6), Buffer("b", 0, 4, 5), Buffer("c", 0, 4, 5)]
     mp.save(Problem(buffers), "net.json")
     Path("plans").mkdir()

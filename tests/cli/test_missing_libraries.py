@@ -21,6 +21,7 @@ from memplan.runtimes.tflm.write import apply, apply_in_bands, folding
 from memplan.solvers import native
 from memplan.solvers.registry import SOLVERS
 
+ROOT = Path(__file__).parents[2]
 MODELS = Path("examples/models")
 TFLITE = str(MODELS / "mobile.tflite")
 TORCH = str(MODELS / "residual.pt2")
@@ -28,6 +29,12 @@ ONNX = str(MODELS / "branches.onnx")
 CSV = "examples/five.csv"
 
 Hide = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def _there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work where the examples are."""
+    monkeypatch.chdir(ROOT)
 
 
 @pytest.fixture

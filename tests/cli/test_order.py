@@ -29,13 +29,6 @@ BEST = str(ROOT / "examples" / "models" / "residual.graph.json")
 FIVE = str(ROOT / "examples" / "five.csv")
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
-
-
 def test_what_moves_and_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Tests the loads, the proof, the places, what is over earlier, and that no file is made."""
     lines = told(capsys, "order", FAN)

@@ -146,11 +146,8 @@ def make_words(pair: tuple[str, str], programs: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" x ".join)
-def test_a_pair_works_or_is_refused_with_its_reason(
-    pair: tuple[str, str], programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_works_or_is_refused_with_its_reason(pair: tuple[str, str], programs: Path) -> None:
     """Tests the answer, and that what was asked for is kept by the plans that are written."""
-    monkeypatch.chdir(tmp_path)
     done = memplan(*make_words(pair, programs))
     why = WHY.get(frozenset(pair))
     if why is not None:

@@ -173,10 +173,8 @@ REASONS = {
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder with a few inputs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     Path("five.csv").write_text(FIVE)
     Path("less-five.csv").write_text(FIVE.replace("b5,0,21,4", "b5,0,21,3"))
     formats.save(mp.solve(formats.load("five.csv")), "five.json")

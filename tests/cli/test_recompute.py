@@ -26,10 +26,8 @@ FIVE = str(ROOT / "examples" / "five.csv")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path: Path) -> None:
     """Work in a folder of its own, in which is a training step of 1,200 bytes of load."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     (tmp_path / "step.json").write_text(write_graph(training_step()))
 
 

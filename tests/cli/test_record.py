@@ -75,7 +75,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with a script and a module that it imports; the process is in it."""
     (tmp_path / "net.py").write_text(SCRIPT)
     (tmp_path / "helper.py").write_text("WIDTH = 8\n")
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "helper", raising=False)
     return tmp_path

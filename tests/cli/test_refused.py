@@ -168,9 +168,8 @@ ROWS = [row.partition(" => ") for row in MISTAKES.splitlines() if row]
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder with an input of each kind."""
-    monkeypatch.chdir(tmp_path)
     Path("plans").mkdir()
     Path("five.csv").write_text(FIVE)
     Path("link.csv").symlink_to("five.csv")

@@ -16,10 +16,8 @@ ASKED = ("plan", "one.json", "two.json")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder of its own, in which are two programs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     mp.save(Problem([Buffer("a", 0, 2, 60), Buffer("result", 1, 3, 8)]), "one.json")
     mp.save(Problem([Buffer("b", 0, 1, 64), Buffer("answer", 1, 2, 8)]), "two.json")
     Path("plans").mkdir()

@@ -17,10 +17,8 @@ CHAIN = str(MODELS / "structures" / "bert_base.graph.json")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path: Path) -> None:
     """Work in a folder with a training step and a network in pictures."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     (tmp_path / "step.json").write_text(write_graph(training_step()))
     (tmp_path / "net.json").write_text(write_graph(chain(2, 16, 16, 2)))
 

@@ -20,10 +20,8 @@ XLA = str(Path(__file__).parents[1] / "data" / "xla_scan.hlo.pb")
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> None:
     """Work in a folder with a few inputs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "140")
     Path("five.csv").write_text(FIVE)
     formats.save(mp.solve(formats.load("five.csv")), "plan.csv")
 
