@@ -158,8 +158,10 @@ def _rename_options(words: list[str], command: str) -> list[str]:
     rest = iter(words[:end])
     for word in rest:
         name, equals, value = word.partition("=")
-        new = known.get(name, (name,))
-        if new and new[-1].endswith(("=", ",", ":")):
+        new = known.get(name)
+        if new is None:
+            renamed.append(word)
+        elif new and new[-1].endswith(("=", ",", ":")):
             renamed += [*new[:-1], new[-1] + (value if equals else next(rest, ""))]
         elif new:
             renamed += [*new[:-1], f"{new[-1]}{equals}{value}"]
