@@ -31,19 +31,29 @@ def _read_limit(plan: Plan) -> int:
     return limit if isinstance(limit, int) else plan.peak or 0
 
 
-def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan]) -> None:
-    """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong."""
+def verify(loaded: Loaded, folder: str, plans: Mapping[str, Plan], *, in_place: bool) -> None:
+    """Check the plans of all blocks in a folder; say why, and exit with 1, if one is wrong.
+
+    They are of one of the layouts of the program.
+    """
     from memplan.base.errors import PlanError
     from memplan.referee import verify_blocks
+    from memplan.solvers.planning import layouts
     from memplan.view.units import exact, plural
 
     in_order = [plans[path] for path in sorted(plans, key=lambda path: (len(path), path))]
     limit = min(map(_read_limit, in_order))
-    try:
-        total = verify_blocks(loaded.problem, limit, in_order)
-    except PlanError as error:
-        output.message(f"{folder}: {error}")
-        raise typer.Exit(output.INFEASIBLE) from None
+    total, wrong = None, None
+    for layout in layouts(loaded, in_place=in_place):
+        try:
+            total = verify_blocks(layout.problem, limit, in_order)
+        except PlanError as error:
+            wrong = wrong or error
+        else:
+            break
+    if total is None:
+        output.message(f"{folder}: {wrong}")
+        raise typer.Exit(output.INFEASIBLE)
     blocks = plural(len(plans), "block")
     high = sum((plan.peak or 0) > limit for plan in in_order)
     most = f", {high} above" if high else " of at most"

@@ -225,9 +225,10 @@ def _check_folder(
     problem, *others = inputs
     _refuse_others(others, folder)
     if what == "blocks":
-        blocks.verify(reading.read_input(problem, model, constraints, on.find()), folder, plans)
+        loaded = reading.read_input(problem, model, constraints, on.find())
+        blocks.verify(loaded, folder, plans, in_place=model.in_place)
         return
-    given = {"--capacity": constraints.capacity is not None, "--pin": bool(constraints.pin)}
+    given = {"--capacity": constraints.capacity is not None}
     output.refuse_given(given, "it is of one memory, and these plans are of several")
     loaded = reading.read_input(problem, model, constraints, on.find())
     memories.verify(loaded, folder, plans, in_place=model.in_place)

@@ -145,6 +145,24 @@ def make_words(pair: tuple[str, str], programs: Path) -> list[str]:
     return [*line.split(), "--no-runtime", "--json"]
 
 
+def make_check(pair: tuple[str, str], programs: Path) -> list[str]:
+    """Return the command line that verifies what a pair wrote, with the same options."""
+    groups = dict.fromkeys([*OPTIONS[pair[0]], *OPTIONS[pair[1]]])
+    in_turn = "MORE" in groups
+    words = [f"{programs}/{name}.tflite" for name in ("one", "more")[: 1 + in_turn]]
+    words.append("p.json" if Path("p.json").is_file() else "plans")
+    for group in groups:
+        option = group.partition(" ")[0]
+        # What is reserved beside several programs is no matter of one of them.
+        if option in ("--alignment", "--pin", "--board", "--in-place", "--exclude") or (
+            option == "--reserve" and not in_turn
+        ):
+            words += group.replace("FIRST", "t0").split()
+        elif option == "--dim":
+            words += ["--dim", "batch=2" if "--where" in pair else "batch=3"]
+    return ["verify", *words]
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=" x ".join)
 def test_a_pair_works_or_is_refused_with_its_reason(pair: tuple[str, str], programs: Path) -> None:
     """Tests the answer, and that what was asked for is kept by the plans that are written."""
@@ -155,6 +173,9 @@ def test_a_pair_works_or_is_refused_with_its_reason(pair: tuple[str, str], progr
         return
     assert done.returncode == 0, done.stderr
     check(pair, json.loads(done.stdout))
+    if "waits" not in pair:  # a plan of the program with waits, which --program writes
+        checked = memplan(*make_check(pair, programs))
+        assert checked.returncode == 0, checked.stderr
 
 
 def check(pair: tuple[str, str], found: dict[str, Any]) -> None:
