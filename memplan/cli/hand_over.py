@@ -82,6 +82,12 @@ def _check(request: Request) -> None:
     from memplan.programs.sources.registry import find_format
 
     input, files, writing = request.inputs[0], request.outputs, request.writing
+    if request.memories.texts and len(request.inputs) == 1:
+        raise typer.BadParameter(
+            f"{_ALONE}, of one arena; memplan fit --memory writes one for several memories into a "
+            "folder",
+            param_hint="'--output'",
+        )
     if not request.is_one_arena:
         raise typer.BadParameter(
             f"{_ALONE}: of one program, of one size, in one arena; write plans into a folder",

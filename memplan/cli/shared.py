@@ -25,14 +25,15 @@ def verify(
     folder: str,
     plans: Mapping[str, Plan],
     model: options.Model,
-    capacity: int | None,
+    constraints: options.Constraints,
     board: Board | None,
 ) -> None:
     """Check the plans in a folder as one arena; say why, and exit with 1, if one is wrong.
 
     Of programs that are not among the inputs, only the places of their buffers are checked. The
-    capacity is of the arena.
+    capacity and what is reserved are of the arena.
     """
+    capacity, reserved = constraints.capacity, constraints.list_reserved()
     from memplan.base.errors import PlanError
 
     named = _by_program(folder, plans)
@@ -51,6 +52,7 @@ def verify(
         except PlanError as error:
             _refuse(path, error)
     _check(folder, named, tenants, capacity)
+    _check_reserved(named, reserved)
     for line in _describe(named, left):
         output.line(line)
 
@@ -188,6 +190,19 @@ def _check(
     size = _shared(named[order[0]][1]).arena
     if capacity is not None and size > capacity:
         _refuse(folder, f"the arena has {size} bytes, above the capacity {capacity}")
+
+
+def _check_reserved(
+    named: Mapping[str, tuple[str, Plan]], reserved: Sequence[tuple[int, int]]
+) -> None:
+    """Exit with 1 if a buffer, or what a program keeps, lies on reserved addresses."""
+    for path, plan in named.values():
+        placed = _of_plan_alone(plan).plan
+        for id, size in zip(placed.ids, placed.size.tolist(), strict=True):
+            at = placed.offset(id)
+            for lower, upper in reserved:
+                if size and at < upper and lower < at + size:
+                    _refuse(path, f'buffer "{id}" lies on the reserved bytes [{lower}, {upper})')
 
 
 def _describe(named: Mapping[str, tuple[str, Plan]], left: Collection[str]) -> list[str]:

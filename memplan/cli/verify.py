@@ -217,10 +217,10 @@ def _check_folder(
 ) -> None:
     """Check the plans in a folder: of programs in one arena, or of blocks or memories of one."""
     what, plans = reading.read_plans(folder)
-    given = {"--pin": bool(constraints.pin), "--reserve": bool(constraints.reserve)}
     if what == "shared":
+        given = {"--pin": bool(constraints.pin)}
         output.refuse_given(given, "it is of one program, and these plans are of several")
-        shared.verify(inputs, folder, plans, model, constraints.capacity, on.find())
+        shared.verify(inputs, folder, plans, model, constraints, on.find())
         return
     problem, *others = inputs
     _refuse_others(others, folder)

@@ -169,3 +169,12 @@ def test_what_lies_in_several_places_is_verified_whole(
     whole.write_text(json.dumps(answer))
     assert main(["verify", "one.json", "two.json", "plans"]) in (1, 2)
     assert "answer.json" in capsys.readouterr().err
+
+
+def test_what_is_reserved_is_free_in_the_arena(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests plans of programs that leave addresses free, and one that does not."""
+    told(capsys, *ASKED, "--reserve", "0:16", "-o", "plans")
+    inputs = ("verify", "one.json", "two.json", "plans")
+    assert told(capsys, *inputs, "--reserve", "0:16")[0].startswith("valid: ")
+    said = refused(capsys, *inputs, "--reserve", "16:20", code=1)
+    assert "lies on the reserved bytes [16, 20)" in said
