@@ -272,6 +272,20 @@ class Answer(Reported):
             raise PlanError(f"the answer has {len(found)} results of the class {kind.__name__}")
         return found[0]
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what an engine found under this name: `traffic`, `memory_of`, `peak_at`, `order`.
+
+        Fields and methods of an answer go first; of several results, the first that has it.
+        """
+        if not name.startswith("_"):
+            steps = vars(self).get("steps", ())
+            changes = (step.change for step in steps if step.taken)
+            others = (step.change for step in steps if not step.taken)
+            for found in (*vars(self).get("claims", ()), *changes, *others):
+                if hasattr(found, name):
+                    return getattr(found, name)
+        raise AttributeError(f"'Answer' object has no attribute {name!r}, nor has what it found")
+
     def require_plan(self) -> Answer:
         """Return this, for callers who need offsets.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,3 +217,16 @@ def test_penalties_follow_parts_in_bands(tmp_path: Path) -> None:
     assert answer.axis("penalties").found == len(met) > len(pairs)
     mp.save_answer(answer, tmp_path / "answer.json")
     mp.check_answer(net, tmp_path / "answer.json")
+
+
+def test_what_an_engine_found_is_there_by_its_name() -> None:
+    """Tests names of several engines, fields of the answer first, and one that nothing has."""
+    found = mp.assign(PROBLEM, MEMORIES, ACCESSES)
+    engine = found.find(mp.Assigned)
+    assert (found.traffic, found.bound) == (engine.traffic, engine.bound)
+    assert found.memory_of("a") == engine.memory_of("a")
+    order = mp.reorder(BRANCHES.at())
+    assert order.given_peak == order.find(mp.Reordered).given_peak
+    assert pickle.loads(pickle.dumps(found)).traffic == found.traffic
+    with pytest.raises(AttributeError, match="no attribute 'no_such'"):
+        _ = found.no_such

@@ -131,7 +131,7 @@ class TestLimits:
         """Tests that no message advises a limit beyond what the option takes."""
         with pytest.raises(GraphError, match="memplan cannot read the file"):
             check_growth("it", 10 * (MAX_FACTOR + 1), 10, 1, "bytes")
-        with pytest.raises(GraphError, match=f"--limit-factor {MAX_FACTOR}"):
+        with pytest.raises(GraphError, match=f"--read limit-factor={MAX_FACTOR}"):
             check_growth("it", 10 * MAX_FACTOR, 10, 1, "bytes")
         check_growth("it", 10 * MAX_FACTOR, 10, MAX_FACTOR, "bytes")
 

@@ -221,13 +221,13 @@ def test_the_fused_model_is_planned(tmp_path: Path, capsys: pytest.CaptureFixtur
     path = saved(model(nodes, [value("i", shape)], [value("y", None)], weights), tmp_path)
     assert main(["plan", str(path)]) == 0
     shown = capsys.readouterr()
-    assert "--fused" in shown.out + shown.err
+    assert "--read fused" in shown.out + shown.err
     plain, fused = load(path), load(path, fused=True)
     assert len(fused.problem) < len(plain.problem)
     least = min(load(path, fused=True, in_place=way).problem.max_load for way in (True, False))
     assert least < load(path, in_place=True).problem.max_load
     assert main(["plan", str(path), "--fused", "--in-place"]) == 0
-    assert "--fused" not in capsys.readouterr().err
+    assert "--read fused" not in capsys.readouterr().err
     other = tmp_path / "p.csv"
     other.write_text("id,lower,upper,size\na,0,1,2\n")
     with pytest.raises(MemplanError, match="not an ONNX model"):
