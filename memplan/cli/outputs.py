@@ -6,19 +6,89 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
-from memplan.cli import options, output
-from memplan.cli.inputs import is_copy
+from memplan.cli import output
+from memplan.cli.inputs import is_copy, keep
+from memplan.cli.options import PlanFormat
 
-__all__ = ["Outputs", "check_plan", "sort_outputs"]
+__all__ = ["Outputs", "Writing", "check_plan", "sort_outputs"]
 
 _HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".inc")
 _MODELS: Final = (".tflite", ".onnx")
 _KINDS: Final = ("plan", "model", "header", "drawing")
 _DRAWINGS: Final = (".html", ".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written."""
+
+    out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the plan (.json, .csv), the model with it (.tflite, .onnx), a header in C "
+            "and C++ (.h), a page or a picture (.html, .png, .svg, .pdf); the plans of several "
+            "programs, blocks or memories go into this folder. `model:FILE`, `header:FILE` say it "
+            "of other names. May be repeated.",
+        ),
+    ] = None
+    shim: Annotated[
+        str | None,
+        typer.Option(
+            "--shim",
+            metavar="FILE",
+            help="Write the plan as a NonPersistentMemoryPlannerShim of TFLM, in C++.",
+        ),
+    ] = None
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="PLAN",
+            help="Write this plan into a model or a header, instead of a new one.",
+            callback=keep,
+        ),
+    ] = None
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write the plan into the model's own file.")
+    ] = False
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the declarations in C.")
+    ] = None
+    format: Annotated[
+        PlanFormat | None,
+        typer.Option("--format", help="Format of the plan; by default its suffix decides."),
+    ] = None
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--program",
+            metavar="FILE",
+            help="With --levers: write the program as they left it, as graph JSON.",
+        ),
+    ] = None
+    proof: Annotated[
+        str | None,
+        typer.Option(
+            "--proof",
+            metavar="FILE",
+            help="Write a proof that no plan is better; `memplan verify --proof` checks it.",
+        ),
+    ] = None
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Write one line of JSON for each round of the search.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +112,7 @@ class Outputs:
         return {**words, "--shim": self.shim, "the drawing": self.drawing}
 
 
-def sort_outputs(writing: options.Writing, inputs: Sequence[str]) -> Outputs:
+def sort_outputs(writing: Writing, inputs: Sequence[str]) -> Outputs:
     """Return which file is what; two of one kind are refused."""
     found: dict[str, str] = {}
     if writing.overwrite:

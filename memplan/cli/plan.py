@@ -13,10 +13,10 @@ import typer
 from memplan.cli import fit, hand_over, options, output, question, reading, sizes
 from memplan.cli.inputs import keep_each
 from memplan.cli.memories import Memories
-from memplan.cli.outputs import check_plan
+from memplan.cli.outputs import Writing, check_plan
 from memplan.cli.progress import ProgressLine
 from memplan.cli.reports import Report
-from memplan.cli.request import Question, Request, refuse_unused
+from memplan.cli.request import Question, Request, Showing, refuse_unused
 from memplan.cli.rounds import open_log
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def command(
     constraints: options.Constraints,
     paths: options.Paths,
     search: options.Search,
-    writing: options.Writing,
-    showing: options.Showing,
+    writing: Writing,
+    showing: Showing,
 ) -> None:
     """Place every buffer, report how good the plan is, and write it where a runtime uses it.
 

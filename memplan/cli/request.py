@@ -11,12 +11,19 @@ import typer
 
 from memplan.cli import options, output, sizes
 from memplan.cli.memories import Memories
-from memplan.cli.outputs import Outputs, sort_outputs
+from memplan.cli.outputs import Outputs, Writing, sort_outputs
 
 if TYPE_CHECKING:
     from memplan.programs.sources.options import Board
 
-__all__ = ["Question", "Request", "refuse_handed", "refuse_unused", "refuse_without_levers"]
+__all__ = [
+    "Question",
+    "Request",
+    "Showing",
+    "refuse_handed",
+    "refuse_unused",
+    "refuse_without_levers",
+]
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,24 @@ def _parse_pair(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
+class Showing:
+    """What is printed."""
+
+    as_json: options.AsJson = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False
+    top: options.Top = 10
+    measure: options.Measure = False
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Show the best plan so far; by default on a terminal.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Request:
     """All that one call of the command asks, as its options were given."""
 
@@ -137,8 +162,8 @@ class Request:
     constraints: options.Constraints
     paths: options.Paths
     search: options.Search
-    writing: options.Writing
-    showing: options.Showing
+    writing: Writing
+    showing: Showing
 
     @cached_property
     def board(self) -> Board | None:
