@@ -19,10 +19,17 @@ from memplan.machine.memories import Assigned
 from memplan.machine.memories.copies import list_copies
 from memplan.machine.memories.memory import as_number
 from memplan.scenarios.envelope import Envelope
+from memplan.scenarios.paths import PathPlans
 from memplan.scenarios.together import Together
 from memplan.solvers.apart import Apart
 
-__all__ = ["list_facts", "summarise_assigned", "summarise_change", "summarise_envelope"]
+__all__ = [
+    "list_facts",
+    "summarise_assigned",
+    "summarise_change",
+    "summarise_envelope",
+    "summarise_paths",
+]
 
 
 def list_facts(claims: Iterable[Claim]) -> dict[str, Any]:
@@ -141,12 +148,32 @@ def summarise_envelope(found: Envelope) -> dict[str, Any]:
     }
 
 
+def summarise_paths(found: PathPlans) -> dict[str, Any]:
+    """Return what the paths of a program need, and whether every run is on one of them."""
+    return {
+        "conservative": found.conservative.plan.peak,
+        "fallback": found.fallback.plan.peak,
+        "peak": found.peak,
+        "complete": found.complete,
+        "paths": [
+            {
+                "choices": dict(each.choices),
+                "step": None if each.step < 0 else each.step,
+                "peak": each.peak,
+                "proved": each.planned.plan.status == "optimal",
+            }
+            for each in found.paths
+        ],
+    }
+
+
 _KINDS: Mapping[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     Together: ("together", _summarise_together),
     Assigned: ("memories", summarise_assigned),
     Blocks: ("blocks", _summarise_blocks),
     Apart: ("penalties", _summarise_apart),
     Envelope: ("sizes", summarise_envelope),
+    PathPlans: ("paths", summarise_paths),
 }
 
 

@@ -27,6 +27,7 @@ from memplan.machine.memories.moves import require_times
 from memplan.machine.memories.text import parse_reads
 from memplan.problem import Problem
 from memplan.problem.plan import Plan, Status
+from memplan.scenarios.paths import PathPlans
 from memplan.scenarios.together import Together
 from memplan.solvers.apart import search as place_apart
 from memplan.solvers.planning import SharedBudget, leave_to_referee
@@ -339,6 +340,8 @@ def _place_in_arena(
     is_plain = search.solver == "auto" and not search.options and not joint.problem.has_reserved
     if joint.found is not None and is_plain:
         return _take_envelope(joint, capacity)
+    if joint.paths is not None:
+        return _take_paths(joint.paths, joint.programs[0][0], capacity)
     problem = joint.problem.with_capacity(capacity)
     share = leave_to_referee(budget.share(parts), problem)
     if joint.joined is not None:
@@ -362,6 +365,27 @@ def _make_part(found: Together, number: int, problem: Problem) -> Part:
         bound, solver, stats = plan.lower_bound, plan.solver, plan.stats
         plan = Plan.of(own, offsets, lower_bound=bound, solver=solver, stats=stats)
     return Part(name, own, plan, name)
+
+
+def _take_paths(found: PathPlans, name: str, capacity: int | None) -> Placed:
+    """Return the plans of all paths, and that of the whole program, with which runs begin."""
+    whole = found.fallback
+    made = [Part(name, whole.problem, whole.plan, name)]
+    made += [Part(each.name, each.planned.problem, each.planned.plan) for each in found.paths]
+    counted = made[1:] if found.complete else made  # a run that is on no path keeps the first
+    bound = max(part.plan.lower_bound for part in counted)
+    if capacity is not None and found.peak > capacity:
+        if bound > capacity:
+            raise InfeasibleError(
+                f"proved: one of the paths needs at least {bound} bytes, and the capacity is "
+                f"{capacity}"
+            )
+        raise NoPlanError(
+            f"no plans of all paths within {capacity} bytes were found; the best ones need "
+            f"{found.peak}"
+        )
+    axis = Axis("peak", "bytes", found.peak, bound)
+    return Placed((("", whole.problem, whole.plan),), (axis,), parts=tuple(made), detail=found)
 
 
 def _take_envelope(joint: Joint, capacity: int | None) -> Placed:

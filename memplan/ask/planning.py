@@ -61,6 +61,8 @@ def plan(
     sizes: Mapping[str, Values] | None = None,
     where: str | Iterable[str] = (),
     read_all: bool = False,
+    paths: Iterable[Mapping[str, str]] | None = None,
+    known: Iterable[str] | None = None,
     pins: Mapping[str, int] | None = None,
     pure: Iterable[str] = (),
     costs: Costs | None = None,
@@ -97,6 +99,10 @@ def plan(
         By name of a program: how often it runs while the others run once; traffic is weighted so.
     sizes, where, read_all
         The values of dimensions; see `memplan.scenarios.envelope`. One plan is for all of them.
+    paths, known
+        Of a program that chooses between branches: the paths that have plans of their own, an empty
+        list for all of them; see `memplan.scenarios.paths`. The parts of the answer are the plan
+        with which runs begin, and those of the paths.
     pins
         By id: the offset at which a buffer has to lie. The buffers of several programs are
         "program/buffer".
@@ -168,6 +174,8 @@ def plan(
         },
         where=(where,) if isinstance(where, str) else tuple(where),
         read_all=read_all,
+        paths=None if paths is None else tuple(paths),
+        known=None if known is None else tuple(known),
         aim=Aim(pure=tuple(pure), costs=costs, spill=spill, states=nodes),
         search=Search(solver, "min_peak" if minimize else None, threads, seed, options),
         budget=SharedBudget(timeout, nodes),
@@ -395,8 +403,13 @@ class _Search:
     def _is_proved(self, pools: list[list[Candidate]]) -> bool:
         """Whether what has no plan has none whatever the levers do."""
         limit = self.asked.machine.capacity
-        is_below = self.asked.machine.is_arena and limit is not None and not self.asked.sizes
+        is_below = self._has_one_load and limit is not None
         return not self.asked.levers or (is_below and self._find_bound(pools) > (limit or 0))
+
+    @property
+    def _has_one_load(self) -> bool:
+        """Whether what no lever goes below bounds the arena: of all branches, at one size."""
+        return self.asked.machine.is_arena and not self.asked.sizes and self.asked.paths is None
 
     def _weaken(self, part: Part, pools: list[list[Candidate]]) -> Part:
         """Return a part that says no more than what is proved of all that the levers can do."""
@@ -493,7 +506,7 @@ class _Search:
         axes = [*best.placed.axes, *best.joint.axes]
         if self.asked.levers:
             axes = [replace(axis, scope=axis.scope or _CHOSEN) for axis in axes]
-            if self.asked.machine.is_arena and not self.asked.sizes:
+            if self._has_one_load:
                 axes[0] = replace(axes[0], bound=self._find_bound(pools), scope="")
         if any(each.extra for pool in pools for each in pool):
             extra = sum(each.extra for each in best.chosen)

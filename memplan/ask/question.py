@@ -10,7 +10,7 @@ from typing import Any
 
 from memplan.answer import Step
 from memplan.ask.machines import Machine, Search
-from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, Scenario, find_pin
+from memplan.ask.scenarios import AtSizes, InTurn, Joint, Once, OnPaths, Scenario, find_pin
 from memplan.base.errors import MemplanError, listed, quoted
 from memplan.levers import Aim, Candidate, Lever, find_lever
 from memplan.problem import problem_of
@@ -41,6 +41,8 @@ class Question:
     sizes: Mapping[str, Values] = field(default_factory=dict)
     where: tuple[str, ...] = ()
     read_all: bool = False
+    paths: tuple[Mapping[str, str], ...] | None = None  # none, all of them if it is empty
+    known: tuple[str, ...] | None = None
     pins: Mapping[str, int] = field(default_factory=dict)
     constrain: Callable[[Loaded], Loaded] | None = None
     aim: Aim = field(default_factory=Aim)
@@ -52,6 +54,10 @@ class Question:
         """Refuse what would be ignored."""
         if (self.where or self.read_all) and not self.sizes:
             raise MemplanError("where and read_all are about many sizes; give sizes")
+        if self.known is not None and self.paths is None:
+            raise MemplanError("known is about paths; give paths, or an empty list for all of them")
+        if self.paths is not None and self.place.reserved:
+            raise MemplanError("reserved addresses are not kept free of plans of paths")
         if self.often and not self.place.memories:
             raise MemplanError(
                 "how often a program runs weighs its traffic, which only several memories have; "
@@ -73,7 +79,7 @@ class Question:
                     f"no program has the name {quoted(name)}; they are {listed([*self.called])}"
                 )
         is_default = self.search.solver == "auto" and not self.search.options
-        if not self.place.is_arena and not is_default:
+        if not (self.place.is_arena and self.paths is None) and not is_default:
             options = listed([self.search.solver, *self.search.options])
             raise MemplanError(f"{options}: a solver and its options are of plans in one arena")
 
@@ -85,6 +91,8 @@ class Question:
             yield "in turn"
         if self.sizes:
             yield "sizes"
+        if self.paths is not None:
+            yield "paths"
 
     @cached_property
     def called(self) -> tuple[str, ...]:
@@ -131,6 +139,10 @@ class Question:
 
     def scenario(self) -> Scenario:
         """Return what runs when, at one size."""
+        if self.paths is not None:
+            words = {"threads": self.search.threads, "seed": self.search.seed}
+            words["nodes"] = NODES if self.nodes is None else self.nodes
+            return OnPaths(self.paths or None, self.known, words)
         if len(self.given) == 1 and not (self.keep or self.overlap):
             return Once()
         return self.in_turn

@@ -34,6 +34,7 @@ from memplan.machine.memories import Memory, Stretch
 from memplan.machine.memories.accesses import Given, is_timed
 from memplan.problem.formats._fields import Fields, dumps, join, lines
 from memplan.problem.formats.json import read_plan, read_problem, write_plan, write_problem
+from memplan.scenarios.paths import PathPlans
 
 __all__ = ["describe_question", "load_answer", "read_machine", "save_answer", "write_answer"]
 
@@ -86,6 +87,8 @@ def save_answer(answer: Answer, path: str | os.PathLike[str]) -> None:
 
 def write_answer(answer: Answer) -> str:
     """Format an answer; a `MemplanError` says that JSON does not have what it says."""
+    if any(isinstance(each, PathPlans) for each in answer.claims):
+        raise MemplanError("an answer about paths has no form as JSON; a header in C has its plans")
     head = {
         "memplan": {"kind": "answer", "version": VERSION},
         "status": str(answer.status),

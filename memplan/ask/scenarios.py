@@ -16,12 +16,13 @@ from memplan.programs.sources import Loaded, of_problem
 from memplan.referee import Tenant, verify_together
 from memplan.scenarios.envelope import Envelope, envelope
 from memplan.scenarios.envelope.ranges import Values
+from memplan.scenarios.paths import PathPlans, plan_paths
 from memplan.scenarios.together.planning import Joined, join_programs, plan_alone
 from memplan.scenarios.together.programs import Program, find_pairs
 from memplan.solvers.limits import MAX_COUNT, check_whole
 from memplan.solvers.planning import Planned, SharedBudget
 
-__all__ = ["AtSizes", "InTurn", "Joint", "Once", "Scenario", "find_pin"]
+__all__ = ["AtSizes", "InTurn", "Joint", "OnPaths", "Once", "Scenario", "find_pin"]
 
 Reads = Mapping[str, Times | Sequence[Times]]
 Accesses = Mapping[str, Given]
@@ -46,6 +47,8 @@ class Joint:
     joined: Joined | None = None
     # The envelope of all sizes, which comes with a plan of one arena.
     found: Envelope | None = None
+    # The plans of all paths of the program, which come with a plan of one arena.
+    paths: PathPlans | None = None
     pairs: tuple[tuple[int, int], ...] = ()  # of programs that may run at the same time, by number
     # By name of a tensor that lies in the buffer of another one, or that a lever copied or parted:
     # the ids of the buffers in which it lies now.
@@ -135,6 +138,34 @@ class Once(Scenario):
             tuple(find_kept(loaded)),
             loaded.notes,
             names=_list_names("", loaded),
+        )
+
+
+@dataclass(frozen=True)
+class OnPaths(Scenario):
+    """One program runs, of which each run takes one path; see `memplan.plan_paths`."""
+
+    paths: tuple[Mapping[str, str], ...] | None = None  # all of them if it is `None`
+    known: tuple[str, ...] | None = None
+    # `nodes`, `threads` and `seed` of each plan.
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+    def join(self, programs: Sequence[tuple[str, Loaded]], budget: SharedBudget) -> Joint:
+        """See `Scenario`; the problem is the program with room for all branches."""
+        ((name, loaded),) = programs
+        left = budget.share(1).seconds
+        found = plan_paths(loaded, self.paths, known=self.known, timeout=left, **self.search)
+        chosen = found.fallback.loaded
+        problem = found.fallback.problem
+        return Joint(
+            problem,
+            ((name, problem, ()),),
+            lambda reads, accesses: list_accesses(chosen, accesses, reads),
+            tuple(find_kept(chosen)),
+            loaded.notes,
+            claims=(found,),
+            paths=found,
+            names=_list_names("", chosen),
         )
 
 

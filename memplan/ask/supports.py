@@ -16,7 +16,7 @@ __all__ = ["IDEAS", "REASONS", "explain_pair", "refuse_pairs"]
 # What a question may be made of: levers, scenarios, and what a machine is made of.
 IDEAS: Final = (
     *("in place", "order", "again", "bands", "waits"),
-    *("memories", "in turn", "blocks", "penalties", "sizes"),
+    *("memories", "in turn", "blocks", "penalties", "sizes", "paths"),
 )
 
 REASONS: Final = {
@@ -31,6 +31,13 @@ REASONS: Final = {
     frozenset({"waits", "in place"}): "what waits for what is found for the layout without writes "
     "over inputs",
     frozenset({"waits", "sizes"}): "what waits for what is found for the buffers of one size",
+    frozenset({"waits", "paths"}): "a path is chosen in one sequence of operators, and streams "
+    "that wait have several",
+    **{
+        frozenset({"paths", each}): "the plans of all paths of a program are of one arena, in "
+        "which nothing moves when a run continues with that of its path"
+        for each in ("memories", "in turn", "blocks", "penalties", "sizes")
+    },
     frozenset({"bands", "sizes"}): "pictures are cut for one size",
 }
 

@@ -314,22 +314,9 @@ def _summarise_trial(found: Inspection, trial: Trial) -> dict[str, Any]:
 
 
 def _summarise_paths(found: PathPlans) -> dict[str, Any]:
-    """Return what is known of the paths of a program."""
-    return {
-        "conservative": found.conservative.plan.peak,
-        "fallback": found.fallback.plan.peak,
-        "peak": found.peak,
-        "complete": found.complete,
-        "paths": [
-            {
-                "choices": dict(each.choices),
-                "step": None if each.step < 0 else each.step,
-                "peak": each.peak,
-                "proved": each.planned.plan.status == "optimal",
-            }
-            for each in found.paths
-        ],
-    }
+    from memplan.ask.facts import summarise_paths
+
+    return summarise_paths(found)
 
 
 def _print_paths(loaded: Loaded, found: PathPlans | None, console: Console) -> None:

@@ -150,8 +150,10 @@ def _ask(request: Request, programs: list[Any], **given: Any) -> Answer:
     from memplan.ask import plan
     from memplan.base.errors import InfeasibleError, PlanError
 
-    asked = request.question
-    is_plain = len(programs) == 1 and not given["sizes"]
+    asked, paths = request.question, request.paths.arguments(None)
+    is_plain = len(programs) == 1 and not (given["sizes"] or request.paths.path)
+    if request.paths.path:
+        given |= {"paths": paths["paths"] or (), "known": paths["known"]}
     try:
         return plan(
             programs,
@@ -205,6 +207,14 @@ def _check(request: Request) -> None:
         given = {"--pin": bool(request.constraints.pin)}
         output.refuse_given(given, "it is of one program, at one size")
     program = request.writing.program
+    if request.paths.path:
+        constraints = request.constraints
+        named = {"--pin": bool(constraints.pin), "--reserve": bool(constraints.reserve)}
+        output.refuse_given(named, "plans of paths do not keep to it; leave out --path")
+        if out is not None or request.outputs.drawing is not None:
+            raise typer.BadParameter(
+                "plans of paths go into a header in C: -o FILE.h", param_hint="'--output'"
+            )
     if program is not None:
         if several or not request.levers:
             raise typer.BadParameter(

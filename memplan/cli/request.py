@@ -191,13 +191,15 @@ class Request:
     def is_as_it_is(self) -> bool:
         """Whether the program is planned as it is, of one size, in one arena."""
         changes = {*self.levers} - {"in-place", "in place"}
-        return self.is_one_arena and not changes and self.writing.program is None
+        others = (changes, self.writing.program, self.paths.path)
+        return self.is_one_arena and not any(others)
 
     @property
     def is_envelope(self) -> bool:
         """Whether only the sizes of one program are asked about."""
         asked, constraints = self.question, self.constraints
-        others = (asked.penalties, asked.block_limit, self.writing.program, self.memories.texts)
+        parted = (asked.block_limit, self.memories.texts, self.paths.path)
+        others = (asked.penalties, self.writing.program, *parted)
         bounds = (constraints.capacity, constraints.reserve, constraints.pin, asked.minimize)
         return (
             len(self.inputs) == 1
@@ -245,5 +247,5 @@ def refuse_without_levers(request: Request) -> None:
 
 def refuse_handed(request: Request) -> None:
     """Refuse what says something about a header, where none is written."""
-    given = {"--path": bool(request.paths.path), "--name": request.writing.name is not None}
+    given = {"--name": request.writing.name is not None}
     output.refuse_given(given, "it is of a header; give -o FILE.h")

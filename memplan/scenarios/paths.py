@@ -21,7 +21,7 @@ from itertools import islice
 import numpy as np
 
 from memplan import solvers
-from memplan.base.errors import MemplanError, NoPlanError, listed, quoted
+from memplan.base.errors import MemplanError, NoPlanError, PlanError, listed, quoted
 from memplan.problem import Problem
 from memplan.problem.columns import Column
 from memplan.problem.loads import Loads
@@ -37,6 +37,7 @@ from memplan.programs.graph.paths import (
 )
 from memplan.programs.sources import Loaded
 from memplan.programs.sources.loaded import explain_bare, make_labels
+from memplan.referee import verify
 from memplan.solvers.planning import Planned, plan_model
 from memplan.solvers.refereed import NODES, check_plan, quick_plan
 from memplan.solvers.stopping import is_stopped, stoppable
@@ -118,6 +119,28 @@ class PathPlans:
         """The bytes that are enough for every run."""
         peaks = [each.peak for each in self.paths]
         return max(peaks if self.complete else [*peaks, _peak(self.fallback.plan)])
+
+    def verify(self) -> None:
+        """Check every plan, and that no buffer moves when a run continues with that of a path.
+
+        Raises
+        ------
+        PlanError
+            If one is wrong.
+        """
+        whole = self.fallback
+        assert whole.loaded.layout is not None
+        verify(whole.problem, whole.plan)
+        first = dict(zip(whole.problem.ids, find_first_use(whole.loaded.layout), strict=True))
+        for path in self.paths:
+            problem, plan = path.planned.problem, path.planned.plan
+            verify(problem, plan)
+            for id in problem.ids:
+                if first[id] < path.step and plan.offset(id) != whole.plan.offset(id):
+                    raise PlanError(
+                        f"buffer {quoted(id)} is needed before path {quoted(path.name)} is known, "
+                        "and lies elsewhere in its plan"
+                    )
 
     def choose(self, known: Mapping[str, str]) -> PathPlan | None:
         """Return the path whose plan the run continues with; `None` stands for the fallback.

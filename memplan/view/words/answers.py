@@ -12,6 +12,7 @@ from memplan.machine.blocks import Blocks
 from memplan.machine.memories import Assigned
 from memplan.problem.plan import Status
 from memplan.scenarios.envelope import Envelope
+from memplan.scenarios.paths import PathPlans
 from memplan.scenarios.together import Together
 from memplan.solvers.apart import Apart
 from memplan.view.units import exact, percent, plural, seconds
@@ -26,6 +27,7 @@ from memplan.view.words.parts import (
     make_table,
     render_notes,
 )
+from memplan.view.words.paths import describe_paths
 from memplan.view.words.together import describe_together
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def _describe_claim(claim: Claim, most: int) -> Iterator[RenderableType]:
         yield describe_blocks(claim)
     elif isinstance(claim, Apart):
         yield describe_apart(claim)
+    elif isinstance(claim, PathPlans):
+        yield describe_paths(claim)
     elif isinstance(claim, Envelope):
         yield describe_envelope(claim, with_notes=False)
 
