@@ -29,8 +29,8 @@ def is_for_runtime(question: Question) -> bool:
     """Whether a question is about one program as it is, in one arena, so that it can be written."""
     asked, aim = question, question.aim
     others = (asked.sizes, asked.keep, asked.overlap, asked.often, asked.pins, asked.constrain)
-    is_plain = not (any(others) or aim.costs or aim.spill or asked.place.reserved)
-    is_plain = is_plain and asked.paths is None
+    has_paths = asked.paths is not None
+    is_plain = not (any(others) or has_paths or aim.costs or aim.spill or asked.place.reserved)
     known = {lever.name for lever in asked.levers} <= _LEVERS
     return len(asked.models) == 1 and asked.place.is_arena and is_plain and known
 

@@ -69,8 +69,7 @@ def run(request: Request) -> None:
         if request.paths.path:
             _write_paths(request)
             return
-        changes = {*request.levers} - {"in-place", "in place"}
-        made = _write_arranged(request, changes) if changes else _write_plan(request)
+        made = _write_arranged(request) if request.changes else _write_plan(request)
     reading.refuse_notes(request.inputs[0], made.notes if request.model.strict else ())
     _write(request, made)
     output.tell_interrupted(made.interrupted, "the best so far")
@@ -126,9 +125,8 @@ def _check(request: Request) -> None:
 
 def _check_levers(request: Request) -> None:
     """Refuse levers and limits on them that do not go together."""
-    levers, rewriting, files = {*request.levers}, request.rewriting, request.outputs
-    known = {"in-place", "in place", "order", "again", "bands"}
-    for each in levers - known:
+    levers, rewriting, files = request.changes, request.rewriting, request.outputs
+    for each in levers - {"order", "again", "bands"}:
         raise typer.BadParameter(
             f"{each!r}: no model and no header holds it; write --program", param_hint="'--levers'"
         )
@@ -137,13 +135,13 @@ def _check_levers(request: Request) -> None:
             "again needs to know how much memory there is: give --capacity",
             param_hint="'--levers'",
         )
-    if rewriting.pure and not levers & {"order", "again", "bands"}:
+    if rewriting.pure and not levers:
         raise typer.BadParameter("it needs --levers order, again or bands", param_hint="'--pure'")
     limits = {"--max-extra-macs": rewriting.max_extra is not None}
     limits["--accept"] = rewriting.allow_inexact
     if not levers & {"again", "bands"}:
         output.refuse_given(limits, "it needs --levers bands or again")
-    if levers & {"order", "again", "bands"}:
+    if levers:
         given = {
             "--shim": bool(files.shim),
             "--plan": bool(request.writing.plan),
@@ -160,7 +158,7 @@ def _check_levers(request: Request) -> None:
             )
     if request.writing.plan is not None:
         given = {
-            "--in-place": bool(levers),
+            "--in-place": bool(request.levers),
             "--alignment": request.model.alignment > 1,
             "--read": bool(request.model.read),
         }
@@ -210,7 +208,7 @@ def _has_arena(request: Request) -> bool:
 
 def _make_model(request: Request) -> options.Model:
     """Return how the input is read."""
-    in_place = bool({"in-place", "in place"} & {*request.levers})
+    in_place = bool({*request.levers} - request.changes)
     return replace(request.model, in_place=in_place, allow_refused=request.rewriting.allow_refused)
 
 
@@ -298,12 +296,12 @@ def _make_plan(request: Request, model: options.Model) -> tuple[Planned, bool]:
     return found, stop.is_set
 
 
-def _write_arranged(request: Request, levers: set[str]) -> _Written:
+def _write_arranged(request: Request) -> _Written:
     """Make one output: a program in another order, with re-runs, or in bands."""
     from memplan.levers.pipeline import arrange
     from memplan.programs.sources import detect
 
-    files, model = request.outputs, _make_model(request)
+    files, model, levers = request.outputs, _make_model(request), request.changes
     input, is_header = request.inputs[0], bool(files.header)
     is_onnx = not is_header and detect(input) == "onnx"
     if not (is_header or levers & {"bands", "again"}) and (
@@ -374,9 +372,11 @@ def _write_paths(request: Request) -> None:
     data = write_paths_header(found, name=request.writing.name).encode()
     formats.write_files({header: data})
     if request.showing.as_json:
-        record = {"peak": found.peak, "interrupted": found.interrupted, "output": [header]}
-        notes = [asdict(note) for note in loaded.notes]
-        output.line(output.make_json(record | {"notes": notes}))
+        from memplan.ask.facts import summarise_paths
+
+        record = {"interrupted": found.interrupted, "output": [header]}
+        record["notes"] = [asdict(note) for note in loaded.notes]
+        output.line(output.make_json(summarise_paths(found) | record))
     elif not request.showing.quiet:
         output.tell_written(header)
         output.console().print(words.describe_paths(found))

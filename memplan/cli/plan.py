@@ -84,8 +84,8 @@ def _refuse_of_one(request: Request) -> None:
     """Refuse what is only of one program as it is, of one size, in one arena."""
     writing, showing = request.writing, request.showing
     given = {
-        "--proof": (writing.proof is not None and not request.is_one_arena)
-        or bool(writing.proof and request.paths.path),
+        "--proof": writing.proof is not None
+        and bool(request.paths.path or not request.is_one_arena),
         "--trace": writing.trace is not None,
         "--measure": showing.measure,
         "--format": writing.format is not None,

@@ -188,10 +188,14 @@ class Request:
         return len(self.inputs) == 1 and not (any(others) or self.memories.texts or self.has_sizes)
 
     @property
+    def changes(self) -> set[str]:
+        """The levers that change the program, and not only its layout."""
+        return {*self.levers} - {"in-place", "in place"}
+
+    @property
     def is_as_it_is(self) -> bool:
         """Whether the program is planned as it is, of one size, in one arena."""
-        changes = {*self.levers} - {"in-place", "in place"}
-        others = (changes, self.writing.program, self.paths.path)
+        others = (self.changes, self.writing.program, self.paths.path)
         return self.is_one_arena and not any(others)
 
     @property
